@@ -24,6 +24,7 @@ _perfmap() {
         -m|--map) compopt -o default; COMPREPLY=(); return ;;
         -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
         -s|--source) compopt -o default; COMPREPLY=(); return ;;
+        -i|--input) compopt -o default; COMPREPLY=(); return ;;
         --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
         --overlap) COMPREPLY=($(compgen -W 'last first inner perf' -- "$current")); return ;;
         --time) COMPREPLY=(); return ;;
@@ -32,13 +33,18 @@ _perfmap() {
         --symfs) compopt -o default; COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -m --map -j --jitdump -s --source --kind --any-owner --stop-at-close --overlap --time --lines --inlines --no-demangle --format --perf-script --map-dir --symfs --debuginfod --strict' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -m --map -j --jitdump -s --source -i --input --kind --any-owner --stop-at-close --overlap --time --lines --inlines --no-demangle --format --perf-script --map-dir --symfs --debuginfod --strict' -- "$current"))
       else
         COMPREPLY=()
       fi ;;
     lint)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -p|--pid) COMPREPLY=(); return ;;
+        -m|--map) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
+        -s|--source) compopt -o default; COMPREPLY=(); return ;;
+        -i|--input) compopt -o default; COMPREPLY=(); return ;;
         --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
         --format) COMPREPLY=($(compgen -W 'pretty gcc json jsonl sarif github' -- "$current")); return ;;
         --select) COMPREPLY=($(compgen -P "${current%"${current##*,}"}" -W 'PM001 PM002 PM003 PM004 PM005 PM006 PM007 PM008 PM009 PM010 PM011 PM012 PM013 PM014 PM015 PM020 PM021 PM022 PM023 PM024 PM025 PM030 PM031 PM032 PM033 PM034 PM035 PM060 PM061 PM062 PM063 PM064 PM065 PM066 PM067 PM068 PM069 PM070 PM090 PM091 PM092 PM093 PM094 PM095 PM101 PM102 PM103 PM104 PM105 PM106 PM107 PM108 PM109 PM110 PM111 PM112 PM113 PM114 JD101 JD102 JD103 JD104 JD105 JD106 JD107 JD108 JD109 JD110 JD201 JD202 JD203 JD204 JD205 JD206 JD207 JD208 JD209 JD210 JD211 JD212 JD213 JD214 JD215 JD216 JD301 JD302 JD303 JD304 JD305 JD306 JD307 XF001 XF002 XF003 XF004 XF005 PL101 PL102 PL103 PL104 PL105 PL106 PL107 PL108' -- "${current##*,}")); return ;;
@@ -51,90 +57,118 @@ _perfmap() {
         --explain) COMPREPLY=($(compgen -W 'PM001 PM002 PM003 PM004 PM005 PM006 PM007 PM008 PM009 PM010 PM011 PM012 PM013 PM014 PM015 PM020 PM021 PM022 PM023 PM024 PM025 PM030 PM031 PM032 PM033 PM034 PM035 PM060 PM061 PM062 PM063 PM064 PM065 PM066 PM067 PM068 PM069 PM070 PM090 PM091 PM092 PM093 PM094 PM095 PM101 PM102 PM103 PM104 PM105 PM106 PM107 PM108 PM109 PM110 PM111 PM112 PM113 PM114 JD101 JD102 JD103 JD104 JD105 JD106 JD107 JD108 JD109 JD110 JD201 JD202 JD203 JD204 JD205 JD206 JD207 JD208 JD209 JD210 JD211 JD212 JD213 JD214 JD215 JD216 JD301 JD302 JD303 JD304 JD305 JD306 JD307 XF001 XF002 XF003 XF004 XF005 PL101 PL102 PL103 PL104 PL105 PL106 PL107 PL108' -- "$current")); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --stop-at-close --format --select --ignore --severity --fail-level --reader --max-findings --recording --statistics --fix --diff --force --rules --explain' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -m --map -j --jitdump -s --source -i --input --kind --any-owner --stop-at-close --format --select --ignore --severity --fail-level --reader --max-findings --recording --statistics --fix --diff --force --rules --explain' -- "$current"))
       else
         compopt -o default; COMPREPLY=()
       fi ;;
     merge)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -p|--pid) COMPREPLY=(); return ;;
+        -m|--map) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
+        -s|--source) compopt -o default; COMPREPLY=(); return ;;
+        -i|--input) compopt -o default; COMPREPLY=(); return ;;
         --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
         --overlap) COMPREPLY=($(compgen -W 'last first inner' -- "$current")); return ;;
         --to) COMPREPLY=($(compgen -W 'perf-map jitdump json' -- "$current")); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --stop-at-close -o --output --overlap --keep --check --to' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -m --map -j --jitdump -s --source -i --input --kind --any-owner --stop-at-close -o --output --overlap --keep --check --to' -- "$current"))
       else
         compopt -o default; COMPREPLY=()
       fi ;;
     tidy)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -p|--pid) COMPREPLY=(); return ;;
+        -m|--map) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
+        -s|--source) compopt -o default; COMPREPLY=(); return ;;
+        -i|--input) compopt -o default; COMPREPLY=(); return ;;
         --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
         --overlap) COMPREPLY=($(compgen -W 'last first inner' -- "$current")); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --stop-at-close -o --output --in-place --force --overlap' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -m --map -j --jitdump -s --source -i --input --kind --any-owner --stop-at-close -o --output --in-place --force --overlap' -- "$current"))
       else
         compopt -o default; COMPREPLY=()
       fi ;;
     info)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -p|--pid) COMPREPLY=(); return ;;
+        -m|--map) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
+        -s|--source) compopt -o default; COMPREPLY=(); return ;;
+        -i|--input) compopt -o default; COMPREPLY=(); return ;;
         --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
         --by) COMPREPLY=($(compgen -W 'name prefix tier' -- "$current")); return ;;
         --format) COMPREPLY=($(compgen -W 'text json' -- "$current")); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --stop-at-close --by --no-demangle --format' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -m --map -j --jitdump -s --source -i --input --kind --any-owner --stop-at-close --by --no-demangle --format' -- "$current"))
       else
         compopt -o default; COMPREPLY=()
       fi ;;
     diff)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -p|--pid) COMPREPLY=(); return ;;
+        -m|--map) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
+        -s|--source) compopt -o default; COMPREPLY=(); return ;;
+        -i|--input) compopt -o default; COMPREPLY=(); return ;;
         --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
         --format) COMPREPLY=($(compgen -W 'text json' -- "$current")); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --stop-at-close --no-demangle --format' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -m --map -j --jitdump -s --source -i --input --kind --any-owner --stop-at-close --no-demangle --format' -- "$current"))
       else
         compopt -o default; COMPREPLY=()
       fi ;;
     doctor)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -p|--pid) COMPREPLY=(); return ;;
+        -m|--map) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
+        -s|--source) compopt -o default; COMPREPLY=(); return ;;
+        -i|--input) compopt -o default; COMPREPLY=(); return ;;
         --format) COMPREPLY=($(compgen -W 'text json' -- "$current")); return ;;
         --map-dir) compopt -o default; COMPREPLY=(); return ;;
         --symfs) compopt -o default; COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --format --map-dir --symfs --any-owner' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -m --map -j --jitdump -s --source -i --input --format --map-dir --symfs --runtimes --any-owner' -- "$current"))
       else
         compopt -o default; COMPREPLY=()
       fi ;;
     stacks)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -m|--map) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
+        -s|--source) compopt -o default; COMPREPLY=(); return ;;
+        -i|--input) compopt -o default; COMPREPLY=(); return ;;
         --format) COMPREPLY=($(compgen -W 'folded perf-script speedscope firefox pprof html jsonl' -- "$current")); return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
         -p|--pid) COMPREPLY=(); return ;;
         --tid) COMPREPLY=(); return ;;
         --comm) COMPREPLY=(); return ;;
         --event) COMPREPLY=(); return ;;
-        --time) COMPREPLY=(); return ;;
+        --from) COMPREPLY=(); return ;;
+        --to-time) COMPREPLY=(); return ;;
         --max-stack) COMPREPLY=(); return ;;
         --threads) COMPREPLY=(); return ;;
-        -m|--map) compopt -o default; COMPREPLY=(); return ;;
-        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
         --map-dir) compopt -o default; COMPREPLY=(); return ;;
         --symfs) compopt -o default; COMPREPLY=(); return ;;
         --kallsyms) compopt -o default; COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --format -o --output -p --pid --tid --comm --event --time --lines --inlines --addresses --no-demangle --no-kernel --merge-tiers --with-pid --stats --max-stack --stitch --scan --jit-cfi --threads -m --map -j --jitdump --map-dir --symfs --kallsyms --any-owner --debuginfod' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -m --map -j --jitdump -s --source -i --input --format -o --output -p --pid --tid --comm --event --from --to-time --lines --inlines --addresses --no-demangle --no-kernel --merge-tiers --with-pid --stats --max-stack --stitch --scan --jit-cfi --threads --map-dir --symfs --kallsyms --any-owner --debuginfod' -- "$current"))
       else
         compopt -o default; COMPREPLY=()
       fi ;;
@@ -149,13 +183,14 @@ _perfmap() {
         --ticks) COMPREPLY=($(compgen -W 'auto hex dec' -- "$current")); return ;;
         --inner-bridges) COMPREPLY=($(compgen -W 'ignore count' -- "$current")); return ;;
         --from) COMPREPLY=(); return ;;
+        --to-time) COMPREPLY=(); return ;;
         --to) COMPREPLY=($(compgen -W 'perf-map jitdump' -- "$current")); return ;;
         --perf-data) compopt -o default; COMPREPLY=(); return ;;
         -p|--pid) COMPREPLY=(); return ;;
         --time-conv) COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --format -o --output --by --top --annotate --ticks --inner-bridges --from --to --perf-data -p --pid --time-conv' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --format -o --output --by --top --annotate --ticks --inner-bridges --from --to-time --to --perf-data -p --pid --time-conv' -- "$current"))
       else
         compopt -o default; COMPREPLY=()
       fi ;;
@@ -176,82 +211,108 @@ _perfmap() {
     write)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        -p|--pid) COMPREPLY=(); return ;;
+        --to-pid) COMPREPLY=(); return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
         --code) compopt -o default; COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -o --output --strict --jitdump --code' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --to-pid -o --output --strict --jitdump --code' -- "$current"))
       else
         COMPREPLY=()
       fi ;;
     copy)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
         -p|--pid) COMPREPLY=(); return ;;
+        -m|--map) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
+        -s|--source) compopt -o default; COMPREPLY=(); return ;;
+        -i|--input) compopt -o default; COMPREPLY=(); return ;;
+        --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
+        --to-pid) COMPREPLY=(); return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --stop-at-close -p --pid -o --output --strict' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -m --map -j --jitdump -s --source -i --input --kind --any-owner --stop-at-close --to-pid -o --output --strict' -- "$current"))
       else
         compopt -o default; COMPREPLY=()
       fi ;;
     to-json)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -p|--pid) COMPREPLY=(); return ;;
+        -m|--map) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
+        -s|--source) compopt -o default; COMPREPLY=(); return ;;
+        -i|--input) compopt -o default; COMPREPLY=(); return ;;
         --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
-        --format) COMPREPLY=($(compgen -W 'json jsonl' -- "$current")); return ;;
+        --to) COMPREPLY=($(compgen -W 'perf-map jitdump json jsonl elf' -- "$current")); return ;;
         --overlap) COMPREPLY=($(compgen -W 'last first inner' -- "$current")); return ;;
         --time) COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --stop-at-close -o --output --format --effective --overlap --time --code' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -m --map -j --jitdump -s --source -i --input --kind --any-owner --stop-at-close -o --output --to --effective --overlap --time --code' -- "$current"))
       else
         compopt -o default; COMPREPLY=()
       fi ;;
     from-json)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -p|--pid) COMPREPLY=(); return ;;
+        -m|--map) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
+        -s|--source) compopt -o default; COMPREPLY=(); return ;;
+        -i|--input) compopt -o default; COMPREPLY=(); return ;;
+        --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
-        --to) COMPREPLY=($(compgen -W 'perf-map jitdump' -- "$current")); return ;;
+        --to) COMPREPLY=($(compgen -W 'perf-map jitdump json jsonl elf' -- "$current")); return ;;
+        --overlap) COMPREPLY=($(compgen -W 'last first inner' -- "$current")); return ;;
+        --time) COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -o --output --to' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -m --map -j --jitdump -s --source -i --input --kind --any-owner --stop-at-close -o --output --to --effective --overlap --time --code' -- "$current"))
       else
         compopt -o default; COMPREPLY=()
       fi ;;
     convert)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -p|--pid) COMPREPLY=(); return ;;
+        -m|--map) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
+        -s|--source) compopt -o default; COMPREPLY=(); return ;;
+        -i|--input) compopt -o default; COMPREPLY=(); return ;;
         --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
         --to) COMPREPLY=($(compgen -W 'perf-map jitdump json jsonl elf' -- "$current")); return ;;
+        --overlap) COMPREPLY=($(compgen -W 'last first inner' -- "$current")); return ;;
         --time) COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --stop-at-close -o --output --to --code --time' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -m --map -j --jitdump -s --source -i --input --kind --any-owner --stop-at-close -o --output --to --effective --overlap --time --code' -- "$current"))
       else
         compopt -o default; COMPREPLY=()
       fi ;;
     watch)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -p|--pid) COMPREPLY=(); return ;;
         --format) COMPREPLY=($(compgen -W 'text jsonl' -- "$current")); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --new-only --any-owner --no-demangle --format' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid --new-only --any-owner --no-demangle --format' -- "$current"))
       else
         COMPREPLY=()
       fi ;;
     snapshot)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -p|--pid) COMPREPLY=(); return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -o --output --any-owner --with-command-line' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -o --output --any-owner --with-command-line' -- "$current"))
       else
         COMPREPLY=()
       fi ;;

@@ -8,7 +8,7 @@ namespace perfmap::app {
 namespace {
 
 struct Options {
-  std::string source;
+  std::vector<Source> sources;  ///< one
   SourceOptions opening;
   AppendOptions append;
 };
@@ -73,7 +73,7 @@ bool is_shorter_now(const Map& map) {
 Result<void> append(const Map& map, const Survey& found, const Options& options, MapWriter& writer,
                     const Console& console) {
   const Step step(console, "copying");
-  const bool is_typed = map.input().name() == options.source;
+  const bool is_typed = map.input().name() == options.sources.front().text;
   const bool by_bytes =
       may_copy_bytes(map, found, is_typed) && !goes_to_terminal(options.append, console);
   const Result<void> copied = by_bytes ? writer.copy(map.input().name())
@@ -93,7 +93,10 @@ bool is_same_file(const Map& map, const AppendOptions& options) {
 }
 
 ExitCode run(const Options& options, const Console& console) {
-  const Result<Map> map = open_map(options.source, options.opening, console);
+  if (!has_target(options.append)) return console.fail(no_target());
+  const Result<void> number = check_number(options.sources, 1, 1);
+  if (!number) return console.fail(number.error());
+  const Result<Map> map = open_map(options.sources.front(), options.opening, console);
   if (!map) return console.fail(map.error());
   const std::string& name = map->input().name();
   if (is_same_file(*map, options.append))
@@ -118,7 +121,8 @@ ExitCode run(const Options& options, const Console& console) {
 
 void declare_copy(CommandOptions& command) {
   Options& options = command.runs(run);
-  command.positional("source", options.source, kSource, "The map: a path, '-' or a pid").required();
+  add_sources(command, options.sources,
+              {.help = "A perf map, a jitdump or JSON: a path, '-' or a pid"});
   add_source_options(command, options.opening);
   add_append_options(command, options.append);
 }

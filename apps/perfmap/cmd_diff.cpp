@@ -9,7 +9,7 @@ namespace perfmap::app {
 namespace {
 
 struct Options {
-  std::vector<std::string> sources;
+  std::vector<Source> sources;
   SourceOptions opening;
   bool demangle = true;
   std::string format;
@@ -56,6 +56,8 @@ void write_change(JsonWriter& json, const NameChange& change) {
 }
 
 ExitCode run(const Options& options, const Console& console) {
+  const Result<void> number = check_number(options.sources, 2, 2);
+  if (!number) return console.fail(number.error());
   const Result<std::vector<Map>> maps = open_maps(options.sources, options.opening, console);
   if (!maps) return console.fail(maps.error());
   const Step step(console, "comparing", console.out());
@@ -86,9 +88,8 @@ ExitCode run(const Options& options, const Console& console) {
 
 void declare_diff(CommandOptions& command) {
   Options& options = command.runs(run);
-  command.positional("source", options.sources, kSource, "The two maps: paths, '-' or pids")
-      .required()
-      .count(2, 2);
+  add_sources(command, options.sources,
+              {.help = "The older and the newer one: paths, '-' or pids"});
   add_source_options(command, options.opening);
   add_no_demangle(command, options.demangle);
   add_format(command, options.format, {"text", "json"});

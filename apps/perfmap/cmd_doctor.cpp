@@ -2,6 +2,7 @@
 #include <cerrno>
 #include <perfmap/profile/doctor.hpp>
 #include <perfmap/profile/module.hpp>
+#include <perfmap/report.hpp>
 #include <thread>
 #include <unistd.h>
 
@@ -13,17 +14,21 @@ namespace perfmap::app {
 namespace {
 
 struct Options {
-  std::string subject;
+  std::vector<Source> sources;  ///< one: a process, a snapshot of one, or a recording
+
+  const Source& source() const { return sources.front(); }
+  const std::string& subject() const { return source().text; }
   std::string format;
   std::string map_dir;
   std::string symfs;
   bool any_owner = false;
+  bool list_runtimes = false;
 };
 
 ExitCode fail(const Console& console, const Options& options, const Error& error) {
   const bool forbidden = error.sys_errno == EACCES || error.sys_errno == EPERM;
   if (!forbidden || ::geteuid() == 0) return console.fail(error);
-  return console.fail(error.message + "; try 'sudo perfmap doctor " + options.subject + "'");
+  return console.fail(error.message + "; try 'sudo perfmap doctor " + options.subject() + "'");
 }
 
 Result<Diagnosis> examine(pid_t pid, const DoctorOptions& how, const Console& console) {
@@ -48,7 +53,7 @@ ExitCode run_process(pid_t pid, const Options& options, const Console& console) 
 }
 
 ExitCode run_snapshot(const Options& options, const Console& console) {
-  const Result<Snapshot> snapshot = Snapshot::open(options.subject);
+  const Result<Snapshot> snapshot = Snapshot::open(options.subject());
   if (!snapshot) return console.fail(snapshot.error());
   const DoctorOptions how{.roots = snapshot->roots(), .reader = ::geteuid(), .is_snapshot = true};
   return print(examine(snapshot->pid(), how, console), options, console);
@@ -57,7 +62,7 @@ ExitCode run_snapshot(const Options& options, const Console& console) {
 RecordingDiagnosis examine(const Recording& recording, const Options& options,
                            RecordedJitOptions jit, RecordedRefusals& refused,
                            const Console& console) {
-  const Step step(console, "examining " + options.subject);
+  const Step step(console, "examining " + options.subject());
   ModuleCacheOptions caching;
   caching.debug_directories = {"/usr/lib/debug"};
   ModuleCache cache(std::move(caching));
@@ -81,9 +86,9 @@ RecordingDiagnosis examine(const Recording& recording, const Options& options,
 }
 
 ExitCode run_recording(const Options& options, const Console& console) {
-  const Result<Recording> recording = open_recording(options.subject);
+  const Result<Recording> recording = open_recording(options.subject());
   if (!recording && recording.error().code == Errc::not_found) {
-    return console.fail("'" + options.subject + "' is no process id, and there is no such file");
+    return console.fail("'" + options.subject() + "' is no process id, and there is no such file");
   }
   if (!recording) return console.fail(recording.error());
   Result<RecordedJitOptions> jit =
@@ -93,7 +98,7 @@ ExitCode run_recording(const Options& options, const Console& console) {
   const RecordingDiagnosis diagnosis =
       examine(*recording, options, *std::move(jit), refused, console);
   if (recording->input().was_truncated()) {
-    return console.fail(options.subject + " was cut off while it was read");
+    return console.fail(options.subject() + " was cut off while it was read");
   }
   if (options.format == "json") {
     write_recording_doctor_json(console.out(), diagnosis);
@@ -107,9 +112,18 @@ ExitCode run_recording(const Options& options, const Console& console) {
   return diagnosis.misses_names() ? ExitCode::findings : ExitCode::ok;
 }
 
+ExitCode print_runtimes(const Options& options, const Console& console) {
+  options.format == "json" ? write_runtimes_json(console.out())
+                           : write_runtimes_text(console.out());
+  return ExitCode::ok;
+}
+
 ExitCode run(const Options& options, const Console& console) {
-  const pid_t pid = pid_of_source({options.subject});
-  if (pid == 0 && options.subject != "-" && Snapshot::is_at(options.subject)) {
+  if (options.list_runtimes) return print_runtimes(options, console);
+  const Result<void> number = check_number(options.sources, 1, 1);
+  if (!number) return console.fail(number.error());
+  const pid_t pid = pid_of_source(options.source());
+  if (pid == 0 && options.subject() != "-" && Snapshot::is_at(options.subject())) {
     return run_snapshot(options, console);
   }
   return pid != 0 ? run_process(pid, options, console) : run_recording(options, console);
@@ -119,17 +133,17 @@ ExitCode run(const Options& options, const Console& console) {
 
 void declare_doctor(CommandOptions& command) {
   Options& options = command.runs(run);
-  command
-      .positional("subject", options.subject, kSource,
-                  "A running process, a snapshot of one, or a recording of perf record: a pid, a "
-                  "path, or '-'")
-      .required();
+  add_sources(command, options.sources,
+              {.help = "A running process, a snapshot of one, or a recording of perf record: a "
+                       "pid, a path, or '-'"});
   add_format(command, options.format, {"text", "json"});
   command.value("--map-dir", options.map_dir, "DIR",
                 "Where perf-PID.map and jit-PID.dump of a recording's processes are: a directory, "
                 "or a snapshot");
   command.value("--symfs", options.symfs, "DIR",
                 "Where the ELF files of a recording's processes are, by their paths");
+  command.flag("--runtimes", options.list_runtimes,
+               "List the runtimes, and how to start each so that its code has names");
   command.flag("--any-owner", options.any_owner,
                "Also use maps and dumps of a recording's processes that belong to another user");
 }

@@ -2,16 +2,26 @@
 #include "convert.hpp"
 
 namespace perfmap::app {
+namespace {
+
+constexpr std::array kSuffixes = {SuffixFormat{".map", "perf-map"},
+                                  SuffixFormat{".dump", "jitdump"}};
+
+/// Without a SOURCE it reads standard input.
+ExitCode run(const ConvertOptions& given, const Console& console) {
+  ConvertOptions options = given;
+  if (options.sources.empty()) options.sources.push_back({"-", Source::As::path});
+  return convert(options, console);
+}
+
+}  // namespace
 
 void declare_from_json(CommandOptions& command) {
-  ConvertOptions& options = command.runs(convert);
-  options.source = {"-", Source::As::path};
+  ConvertOptions& options = command.runs(run, choose_target);
   options.opening.kind = "json";
-  options.to = "perf-map";
-  command.positional("file", options.source.text, kFile, "The JSON file (default: '-')");
-  add_output(command, options.output);
-  command.value("--to", options.to, "KIND", "Output: perf-map (default) or jitdump")
-      .one_of({"perf-map", "jitdump"});
+  options.suffixes = kSuffixes;
+  options.standard = "perf-map";
+  add_conversion(command, options);
 }
 
 }  // namespace perfmap::app

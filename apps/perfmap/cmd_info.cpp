@@ -138,7 +138,7 @@ ExitCode print_dump_info(Jitdump dump, SourceKind kind, bool as_json, const Cons
 }
 
 struct Options {
-  std::string source;
+  std::vector<Source> sources;  ///< one
   SourceOptions opening;
   bool demangle = true;
   std::string by;
@@ -261,7 +261,10 @@ ExitCode print_info_of(const Options& options, OpenedInput opened, bool as_json,
 }
 
 ExitCode run(const Options& options, const Console& console) {
-  Result<std::vector<OpenedInput>> opened = open_inputs({options.source}, options.opening, console);
+  const Result<void> number = check_number(options.sources, 1, 1);
+  if (!number) return console.fail(number.error());
+  Result<std::vector<OpenedInput>> opened =
+      open_inputs(options.sources.front(), options.opening, console);
   if (!opened) return console.fail(opened.error());
   const bool as_json = options.format == "json";
   if (!options.by.empty()) return print_groups_of(options, *std::move(opened), as_json, console);
@@ -279,7 +282,8 @@ ExitCode run(const Options& options, const Console& console) {
 
 void declare_info(CommandOptions& command) {
   Options& options = command.runs(run);
-  command.positional("source", options.source, kSource, "The map: a path, '-' or a pid").required();
+  add_sources(command, options.sources,
+              {.help = "A perf map, a jitdump or JSON: a path, '-' or a pid"});
   add_source_options(command, options.opening);
   command.value("--by", options.by, "KEY", "Bytes and entries by name, prefix or tier")
       .one_of({"name", "prefix", "tier"});

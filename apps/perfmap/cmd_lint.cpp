@@ -91,14 +91,12 @@ Result<LintSource> open_lint_file_again(const Input& was, const SourceOptions& o
 }
 
 /// Of a process both its map and its dumps are checked. It need not have any that may be read.
-Result<LintSources> open_lint_sources(const std::vector<std::string>& sources,
+Result<LintSources> open_lint_sources(const std::vector<Source>& sources,
                                       const SourceOptions& options, const Console& console) {
-  std::vector<Source> named;
-  for (const std::string& source : sources) named.push_back({source});
-  const Result<void> checked = check_stdin(named);
+  const Result<void> checked = check_stdin(sources);
   if (!checked) return Failure(checked.error());
   LintSources all;
-  for (const Source& source : named) {
+  for (const Source& source : sources) {
     Result<std::vector<OpenedInput>> opened = open_inputs(source, options, console);
     const pid_t pid = pid_of_source(source);
     if (!opened && (pid == 0 || !may_be_found(opened.error()))) {
@@ -388,7 +386,7 @@ void note_summary(const Console& console, const std::vector<Diagnostics>& all) {
 }
 
 struct Options {
-  std::vector<std::string> sources;
+  std::vector<Source> sources;
   SourceOptions opening;
   std::string format;
   std::vector<std::string> select;
@@ -502,7 +500,8 @@ void print_answer(const Console& console, const Options& options,
 ExitCode run(const Options& options, const Console& console) {
   if (options.list_rules) return print_rules(console), ExitCode::ok;
   if (!options.explain.empty()) return print_explanation(console, options.explain);
-  if (options.sources.empty()) return console.fail("expected a source: a path, '-' or a pid");
+  const Result<void> number = check_number(options.sources, 1, SIZE_MAX);
+  if (!number) return console.fail(number.error());
   if (options.statistics && options.format != "pretty" && options.format != "gcc") {
     return console.fail("--statistics prints text, not " + options.format);
   }
@@ -576,7 +575,7 @@ void declare_lint(CommandOptions& command) {
   Options& options = command.runs(run);
   options.opening.takes_others = false;
   options.opening.needs_magic = false;
-  command.positional("source", options.sources, kSource, "Maps and jitdumps: paths, '-' or pids");
+  add_sources(command, options.sources, {.help = "Maps and jitdumps: paths, '-' or pids"});
   add_source_options(command, options.opening);
   add_format(command, options.format, {"pretty", "gcc", "json", "jsonl", "sarif", "github"});
   add_selection(command, options);

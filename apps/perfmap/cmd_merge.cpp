@@ -11,11 +11,11 @@ namespace perfmap::app {
 namespace {
 
 struct Options {
-  std::vector<std::string> sources;
+  std::vector<Source> sources;
   SourceOptions source;
   Overlap overlap = Overlap::last;
   std::string output = "-";
-  std::string to = "perf-map";
+  std::string to;
   bool keep = false;
   bool check = false;
 };
@@ -50,13 +50,14 @@ ExitCode keep(const std::vector<Map>& maps, OutputFile& out, const Console& cons
 
 /// Only a map has lines to put together or to point at. What can be read once is looked at later.
 Result<void> check_lines(const Options& options) {
-  for (const std::string& source : options.sources) {
-    if (pid_of_source({source}) != 0) continue;
-    const Result<Input> input = Input::open(source, {.regular_only = true});
+  for (const Source& source : options.sources) {
+    if (pid_of_source(source) != 0) continue;
+    const Result<Input> input = Input::open(source.text, {.regular_only = true});
     const SourceKind kind = input ? detect_kind(input->text()) : SourceKind::perf_map;
     if (kind != SourceKind::jitdump && kind != SourceKind::pypylog) continue;
     return Failure({Errc::unsupported,
-                    source + " is " + with_article(kind) + ": --check and --keep are about lines" +
+                    source.text + " is " + with_article(kind) +
+                        ": --check and --keep are about lines" +
                         (kind == SourceKind::jitdump ? "; lint checks it" : ""),
                     0,
                     {}});
@@ -67,11 +68,9 @@ Result<void> check_lines(const Options& options) {
 ExitCode merge_to_jitdump(const Options& options, const Console& console) {
   if (options.overlap != Overlap::last)
     return console.fail("--overlap is for maps: jitdumps have times");
-  std::vector<Source> named;
-  for (const std::string& source : options.sources) named.push_back({source});
   SourceOptions opening = options.source;
   opening.dump_pid = pid_of_dump(options.output);
-  Result<std::vector<OpenedInput>> opened = open_inputs(named, opening, console);
+  Result<std::vector<OpenedInput>> opened = open_inputs(options.sources, opening, console);
   if (!opened) return console.fail(opened.error());
   const Result<std::vector<Jitdump>> dumps =
       dumps_of(*std::move(opened), options.source, options.output, console);
@@ -85,6 +84,8 @@ ExitCode merge_to_jitdump(const Options& options, const Console& console) {
 }
 
 ExitCode run(const Options& options, const Console& console) {
+  const Result<void> number = check_number(options.sources, 1, SIZE_MAX);
+  if (!number) return console.fail(number.error());
   if (options.to == "jitdump") return merge_to_jitdump(options, console);
   if (options.check || options.keep) {
     const Result<void> lines = check_lines(options);
@@ -101,12 +102,18 @@ ExitCode run(const Options& options, const Console& console) {
   return write_merged(index, problems, options.to == "json", *out, console);
 }
 
+constexpr std::span kSuffixes = std::span(kMapSuffixes).first<3>();
+
+Result<void> choose_target(Options& options, const Console& console) {
+  if (options.keep || options.check) return {};
+  return choose_format(options.to, options.output, kSuffixes, "perf-map", console);
+}
+
 }  // namespace
 
 void declare_merge(CommandOptions& command) {
-  Options& options = command.runs(run);
-  command.positional("source", options.sources, kSource, "Maps, oldest first: paths, '-' or pids")
-      .required();
+  Options& options = command.runs(run, choose_target);
+  add_sources(command, options.sources, {.help = "Maps, the oldest first: paths, '-' or pids"});
   add_source_options(command, options.source);
   const Option output = add_output(command, options.output);
   const Option overlap = add_overlap(command, options.overlap, false);
@@ -116,8 +123,8 @@ void declare_merge(CommandOptions& command) {
   command.flag("--check", options.check, "Write nothing; print each conflict")
       .excludes(keep)
       .excludes(output);
-  command.value("--to", options.to, "KIND", "Output: perf-map, jitdump or json (default: perf-map)")
-      .one_of({"perf-map", "jitdump", "json"})
+  add_output_format(command, "--to", options.to, {"perf-map", "jitdump", "json"}, kSuffixes,
+                    "perf-map")
       .excludes(keep);
 }
 

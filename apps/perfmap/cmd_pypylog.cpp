@@ -212,7 +212,7 @@ Result<void> check_ticks(const PypylogOptions& options, TickBase base) {
       options.from && options.until && options.until->tick.in(base) < options.from->tick.in(base);
   if (!is_empty) return {};
   return Failure(
-      invalid("--to " + options.until->text + " is before --from " + options.from->text));
+      invalid("--to-time " + options.until->text + " is before --from " + options.from->text));
 }
 
 /// By what loops are ranked that have no ticks.
@@ -805,8 +805,6 @@ std::optional<TypedTick> parse_typed_tick(const std::string& text) {
   return is_too_long ? std::nullopt : std::optional(TypedTick{text, *tick, is_hex});
 }
 
-bool is_target(const std::string& text) { return text == "perf-map" || text == "jitdump"; }
-
 /// SHIFT,MULT,ZERO, as the kernel has them.
 std::optional<TimeConversion> parse_conversion(const std::string& text) {
   TimeConversion conversion;
@@ -845,19 +843,14 @@ void add_reading(CommandOptions& command, PypylogOptions& options) {
       .check([](const std::string& text) {
         return refused(text, parse_typed_tick(text).has_value(), "no number of ticks");
       });
-  // An option with two meanings: the end of the span that counts, and what is written.
-  const auto take_to = [&](const std::string& text) {
-    if (is_target(text)) options.to = text;
-    if (!is_target(text)) options.until = parse_typed_tick(text);
-  };
   command
-      .values("--to", take_to, "TICK:{perf-map,jitdump}",
-              "perf-map or jitdump: write the loops' code as such; a tick: time from there on "
-              "counts nowhere")
+      .value("--to-time", taking(options.until, parse_typed_tick), "TICK",
+             "Time from that tick on counts nowhere")
       .check([](const std::string& text) {
-        return refused(text, is_target(text) || parse_typed_tick(text),
-                       "neither perf-map nor jitdump nor a number of ticks");
+        return refused(text, parse_typed_tick(text).has_value(), "no number of ticks");
       });
+  command.value("--to", options.to, "KIND", "Write the loops' code as a perf map or a jitdump")
+      .one_of({"perf-map", "jitdump"});
 }
 
 void add_sampling(CommandOptions& command, PypylogOptions& options) {
@@ -875,13 +868,28 @@ void add_sampling(CommandOptions& command, PypylogOptions& options) {
       });
 }
 
+constexpr std::array kSuffixes = {
+    SuffixFormat{".html", "html"},
+    SuffixFormat{".folded", "folded"},
+    SuffixFormat{".speedscope.json", "speedscope"},
+    SuffixFormat{".json", "json"},
+    SuffixFormat{".txt", "text"},
+};
+
+Result<void> choose_format_of(PypylogOptions& options, const Console& console) {
+  if (!options.to.empty() && options.format.empty()) options.format = "text";
+  if (!options.to.empty()) return {};
+  return choose_format(options.format, options.output, kSuffixes, "text", console);
+}
+
 }  // namespace
 
 void declare_pypylog(CommandOptions& command) {
-  PypylogOptions& options = command.runs(run_pypylog);
+  PypylogOptions& options = command.runs(run_pypylog, choose_format_of);
   command.positional("log", options.log, kFile, "The log: what PyPy wrote with PYPYLOG=…, or '-'")
       .required();
-  add_format(command, options.format, {"text", "json", "speedscope", "folded", "html"});
+  add_output_format(command, "--format", options.format,
+                    {"text", "json", "speedscope", "folded", "html"}, kSuffixes, "text");
   add_output(command, options.output);
   const Option by = command
                         .value("--by", taking(options.by, parse_loop_key), "KEY",

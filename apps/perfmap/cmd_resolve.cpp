@@ -614,38 +614,32 @@ ExitCode run(const ResolveOptions& options, const Console& console) {
   }
   if (options.addresses.empty()) return console.fail("expected an address, or '-'");
   if (options.sources.empty())
-    return console.fail("expected a source: --map, --jitdump, --pid or -s");
+    return console.fail("expected a SOURCE: a file after the addresses, or --pid PID");
   const auto dashes = std::count(options.addresses.begin(), options.addresses.end(), "-");
   if (dashes == 0) return resolve_arguments(options, console);
   if (options.addresses.size() == 1) return resolve_stream(options, console);
   return console.fail("expected addresses or '-', not both");
 }
 
-std::string check_address(const std::string& text) {
-  return text == "-" || parse_hex(text) ? "" : "'" + text + "' is not a hexadecimal address";
-}
+/// Whatever files are called.
+bool is_address(const std::string& text) { return text == "-" || parse_hex(text); }
 
 }  // namespace
 
 void declare_resolve(CommandOptions& command) {
   ResolveOptions& options = command.runs(run);
-  command
-      .positional("address", options.addresses, "TEXT:HEX",
-                  "Addresses in hexadecimal, with 0x or without; '-': on stdin, one a line, "
-                  "perhaps with a time")
-      .check(check_address);
-  // Their order counts, whichever option each comes from.
-  const auto add = [&](const char* names, Source::As as, const char* type, const char* help) {
-    std::vector<Source>& sources = options.sources;
-    const auto take = [&sources, as](const std::string& text) { sources.push_back({text, as}); };
-    return command.values(names, take, type, help).in_order();
+  const auto take_address = [&options](const std::string& text) {
+    if (!is_address(text)) return false;
+    options.addresses.push_back(text);
+    return true;
   };
-  add("-p,--pid", Source::As::pid, "PID", "A process: its ELF files, its map and its jitdumps")
-      .check(check_pid);
-  add("-m,--map", Source::As::path, kFile, "A perf map file, such as /tmp/perf-42.map");
-  add("-j,--jitdump", Source::As::dump, kFile, "A jitdump, such as /tmp/jit-42.dump");
-  add("-s,--source", Source::As::any, kSource,
-      "Any source: a path, '-' or a pid; of several the later wins");
+  add_sources(command, options.sources,
+              {.name = "address",
+               .type = "ADDR",
+               .help = "Addresses in hexadecimal, with 0x or without, and sources of names: what "
+                       "has a '/' or is not hexadecimal is a file. '-': addresses on stdin, one a "
+                       "line, each with a time if there is one",
+               .take_other = take_address});
   add_source_options(command, options.source);
   add_overlap(command, options.overlap, true);
   add_time(command, options.time);

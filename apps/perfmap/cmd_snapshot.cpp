@@ -41,6 +41,7 @@ void print_summary(const Options& options, const TakenSnapshot& taken, const Con
 }
 
 ExitCode run(const Options& options, const Console& console) {
+  if (options.pid == 0) return console.fail("expected a PID");
   if (options.directory == "-") return console.fail("a snapshot is a directory: it has no stream");
   const Step step(console, "copying");
   const std::string name = "process " + std::to_string(options.pid);
@@ -59,7 +60,7 @@ ExitCode run(const Options& options, const Console& console) {
 
 void declare_snapshot(CommandOptions& command) {
   Options& options = command.runs(run);
-  command.positional("pid", options.pid, "PID", "The process").required().check(check_pid);
+  add_process(command, options.pid);
   command.value("-o,--output", options.directory, "DIR", "The directory to make").required();
   command.flag("--any-owner", options.taking.any_owner,
                "Believe the files of the process whoever owns them");

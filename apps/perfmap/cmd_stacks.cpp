@@ -144,7 +144,8 @@ std::string_view meaningless_option(const StacksOptions& options) {
   if (!filter.tids.empty()) return "--tid";
   if (!filter.comms.empty()) return "--comm";
   if (!filter.events.empty()) return "--event";
-  if (filter.from != 0 || filter.to != UINT64_MAX) return "--time";
+  if (filter.from != 0) return "--from";
+  if (filter.to != UINT64_MAX) return "--to-time";
   if (filter.pids.size() > 1) return "more than one --pid";
   return {};
 }
@@ -321,15 +322,20 @@ void note_damage(const Recording& recording, const StackStatistics& statistics,
 
 /// The options of which a sample must pass each.
 std::string filters_of(const StackFilter& filter) {
-  std::string names;
+  std::vector<std::string> given;
   const auto add = [&](bool is_given, const char* name) {
-    if (is_given) names += (names.empty() ? "" : " and ") + std::string(name);
+    if (is_given) given.emplace_back(name);
   };
   add(!filter.pids.empty(), "--pid");
   add(!filter.tids.empty(), "--tid");
   add(!filter.comms.empty(), "--comm");
   add(!filter.events.empty(), "--event");
-  add(filter.from != 0 || filter.to != UINT64_MAX, "--time");
+  add(filter.from != 0, "--from");
+  add(filter.to != UINT64_MAX, "--to-time");
+  std::string names;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    names += (i == 0 ? "" : i + 1 == given.size() ? " and " : ", ") + given[i];
+  }
   return names;
 }
 
@@ -438,6 +444,8 @@ void note_all(const Reading& reading, const StackFilter& filter, const StackStat
 
 /// Writes the stacks of a recording.
 ExitCode write_stacks(const StacksOptions& options, const Console& console) {
+  const StackFilter& filter = options.stacks.filter;
+  if (filter.to < filter.from) return console.fail("--to-time is before --from");
   const bool only_table = options.stats && options.output == "-";
   const StackFormat format = stack_format(options.format).value_or(StackFormat::folded);
   if (format == StackFormat::pprof && !only_table) {
@@ -496,29 +504,10 @@ std::string with_decimals(std::string seconds, std::size_t count) {
   return seconds.append(count - std::min(count, seconds.size() - point - 1), '0');
 }
 
-/// FROM,TO: either may be missing. perf prints microseconds, the rest cut: a sample that was
-/// printed at FROM or at TO is in the span. TO stands for the last nanosecond that is printed like
-/// that.
-bool parse_span(const std::string& text, std::uint64_t& from, std::uint64_t& to) {
-  const std::size_t comma = text.find(',');
-  if (comma == std::string::npos) return false;
-  const std::string first = text.substr(0, comma);
-  const std::string last = text.substr(comma + 1);
-  constexpr std::size_t kMicroseconds = 6;
-  constexpr std::size_t kNanoseconds = 9;
-  const auto begin = parse_seconds(with_decimals(first, kNanoseconds));
-  const auto end = parse_seconds(with_decimals(last, kMicroseconds));
-  if ((!first.empty() && !begin) || (!last.empty() && !end)) return false;
-  if (begin) from = *begin;
-  if (end) to = *end;
-  return from <= to;
-}
-
-std::string check_span(const std::string& text) {
-  std::uint64_t from = 0;
-  std::uint64_t to = UINT64_MAX;
-  return parse_span(text, from, to) ? "" : "'" + text + "' is no span of seconds FROM,TO";
-}
+/// perf prints microseconds, and cuts the rest, so that a sample which was printed at a time may
+/// be later than it. The last nanosecond that is printed like `text` ends a span.
+constexpr std::size_t kNanoseconds = 9;
+constexpr std::size_t kMicroseconds = 6;
 
 void add_filters(CommandOptions& command, StackFilter& filter) {
   const auto add_pids = [&](const char* names, std::vector<pid_t>& pids, const char* type,
@@ -535,15 +524,23 @@ void add_filters(CommandOptions& command, StackFilter& filter) {
   command.values("--comm", filter.comms, "NAME", "Only samples of threads of these names")
       .with_commas();
   command.values("--event", filter.events, "NAME", "Only samples of these events").with_commas();
-  const auto take_span = [&filter](const std::string& text) {
-    parse_span(text, filter.from, filter.to);
+  const auto add_end = [&](const char* name, std::uint64_t& end, std::size_t decimals,
+                           const char* help) {
+    const auto parse = [decimals](const std::string& text) {
+      return parse_seconds(with_decimals(text, decimals));
+    };
+    command
+        .value(
+            name, [&end, parse](const std::string& text) { end = *parse(text); }, "SECONDS", help)
+        .check([parse](const std::string& text) {
+          return !text.empty() && parse(text) ? "" : "'" + text + "' is not a time in seconds";
+        });
   };
-  command
-      .value("--time", take_span, "FROM,TO",
-             "Only samples from FROM to TO, both included, in seconds of the recording's clock; "
-             "six decimals, as perf prints them, stand for a whole microsecond; either may be "
-             "left out")
-      .check(check_span);
+  add_end("--from", filter.from, kNanoseconds,
+          "Only samples from this time on, in seconds of the recording's clock");
+  add_end("--to-time", filter.to, kMicroseconds,
+          "Only samples up to this time, included; six decimals, as perf prints them, stand for a "
+          "whole microsecond");
 }
 
 void add_unwinding(CommandOptions& command, StackOptions& stacks) {
@@ -564,13 +561,6 @@ void add_unwinding(CommandOptions& command, StackOptions& stacks) {
 }
 
 void add_files(CommandOptions& command, StacksOptions& options) {
-  const auto add_source = [&](const char* names, Source::As as, const char* help) {
-    std::vector<Source>& sources = options.sources;
-    const auto take = [&sources, as](const std::string& path) { sources.push_back({path, as}); };
-    command.values(names, take, kFile, help).in_order();
-  };
-  add_source("-m,--map", Source::As::path, "A perf map, for every process");
-  add_source("-j,--jitdump", Source::As::dump, "A jitdump, for every process");
   command.value("--map-dir", options.map_dir, "DIR",
                 "Where perf-PID.map and jit-PID.dump of processes are: a directory, or a snapshot");
   command.value("--symfs", options.symfs, "DIR",
@@ -585,14 +575,43 @@ void add_files(CommandOptions& command, StacksOptions& options) {
 
 }  // namespace
 
+namespace {
+
+constexpr std::array kSuffixes = {
+    SuffixFormat{".html", "html"},
+    SuffixFormat{".folded", "folded"},
+    SuffixFormat{".pb.gz", "pprof"},
+    SuffixFormat{".pb", "pprof"},
+    SuffixFormat{".speedscope.json", "speedscope"},
+    SuffixFormat{".firefox.json", "firefox"},
+    SuffixFormat{".jsonl", "jsonl"},
+    SuffixFormat{".json", ""},
+    SuffixFormat{".txt", "perf-script"},
+};
+
+Result<void> choose_format_of(StacksOptions& options, const Console& console) {
+  return choose_format(options.format, options.output, kSuffixes, stack_format_names().front(),
+                       console);
+}
+
+}  // namespace
+
 void declare_stacks(CommandOptions& command) {
-  StacksOptions& options = command.runs(write_stacks);
+  StacksOptions& options = command.runs(write_stacks, choose_format_of);
   options.stacks.threads = std::clamp(std::thread::hardware_concurrency(), 1U, 64U);
-  command
-      .positional("recording", options.recording, kFile,
-                  "A recording of perf record, a pprof profile, or '-'")
+  const auto take_recording = [&options](const std::string& text) {
+    return options.recording.empty() && (options.recording = text, true);
+  };
+  add_sources(command, options.sources,
+              {.name = "recording",
+               .type = kFile,
+               .help = "A recording of perf record, a pprof profile, or '-'; then maps and "
+                       "jitdumps for every process",
+               .take_other = take_recording,
+               .with_pid = false})
       .required();
-  add_format(command, options.format, stack_format_names());
+  const std::vector<std::string> formats = stack_format_names();
+  add_output_format(command, "--format", options.format, formats, kSuffixes, formats.front());
   add_output(command, options.output);
   add_filters(command, options.stacks.filter);
   const Option lines = command.flag("--lines", options.lines, "Print source lines");

@@ -7,7 +7,7 @@ namespace perfmap::app {
 namespace {
 
 struct Options {
-  std::string source;
+  std::vector<Source> sources;  ///< one
   SourceOptions opening;
   Overlap overlap = Overlap::last;
   std::string output = "-";
@@ -16,12 +16,15 @@ struct Options {
 };
 
 ExitCode run(const Options& options, const Console& console) {
+  const Result<void> number = check_number(options.sources, 1, 1);
+  if (!number) return console.fail(number.error());
   Opening opening;
-  Result<std::vector<OpenedInput>> opened = open_inputs({options.source}, options.opening, console);
+  Result<std::vector<OpenedInput>> opened =
+      open_inputs(options.sources.front(), options.opening, console);
   if (!opened) return console.fail(opened.error());
   if (options.in_place && opened->size() > 1) {
-    return console.fail("process " + options.source + " has a map and a jitdump: name " +
-                        opened->front().input.name());
+    return console.fail("process " + options.sources.front().text +
+                        " has a map and a jitdump: name " + opened->front().input.name());
   }
   if (options.in_place && opened->front().was_compressed) {
     return console.fail(opened->front().input.name() +
@@ -57,7 +60,8 @@ ExitCode run(const Options& options, const Console& console) {
 
 void declare_tidy(CommandOptions& command) {
   Options& options = command.runs(run);
-  command.positional("source", options.source, kSource, "The map: a path, '-' or a pid").required();
+  add_sources(command, options.sources,
+              {.help = "A perf map, a jitdump or JSON: a path, '-' or a pid"});
   add_source_options(command, options.opening);
   const Option output = add_output(command, options.output);
   command.flag("--in-place", options.in_place, "Replace the map itself").excludes(output);

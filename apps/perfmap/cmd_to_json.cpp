@@ -2,16 +2,17 @@
 #include "convert.hpp"
 
 namespace perfmap::app {
+namespace {
+
+constexpr std::array kSuffixes = {SuffixFormat{".json", "json"}, SuffixFormat{".jsonl", "jsonl"}};
+
+}  // namespace
 
 void declare_to_json(CommandOptions& command) {
-  ConvertOptions& options = command.runs(convert);
+  ConvertOptions& options = command.runs(convert, choose_target);
+  options.suffixes = kSuffixes;
+  options.standard = "json";
   add_conversion(command, options);
-  add_format(command, options.to, {"json", "jsonl"});
-  const Option effective =
-      command.flag("--effective", options.effective, "What answers, without overlaps, sorted");
-  add_overlap(command, options.overlap, false).needs(effective);
-  add_time(command, options.time).needs(effective);
-  add_code(command, options).excludes(effective);
 }
 
 }  // namespace perfmap::app

@@ -228,6 +228,7 @@ ExitCode follow(ProcessWatch& watch, const Options& options, const Console& cons
 }
 
 ExitCode run(const Options& options, const Console& console) {
+  if (options.pid == 0) return console.fail("expected a PID");
   const Roots roots = roots_from_environment();
   auto process = ProcSource::open(options.pid, roots);
   if (!process) return console.fail(process.error());
@@ -242,7 +243,7 @@ ExitCode run(const Options& options, const Console& console) {
 
 void declare_watch(CommandOptions& command) {
   Options& options = command.runs(run);
-  command.positional("pid", options.pid, "PID", "The process").required().check(check_pid);
+  add_process(command, options.pid);
   command.flag("--new-only", options.new_only, "Leave out what is there already");
   command.flag("--any-owner", options.any_owner,
                "Believe the files of the process whoever owns them");

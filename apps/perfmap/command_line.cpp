@@ -164,6 +164,35 @@ const CLI::App* chosen_command(const CLI::App& parser) {
   return chosen.empty() ? nullptr : chosen.front();
 }
 
+/// Options that users expect because another command has them, and what this one has.
+struct OtherSpelling {
+  std::string_view command;
+  std::string_view option;
+  std::string_view instead;
+};
+constexpr std::array kOtherSpellings = {
+    OtherSpelling{"stacks", "--time", "use --from and --to-time"},
+    OtherSpelling{"write", "--pid", "use --to-pid"},
+    OtherSpelling{"write", "-p", "use --to-pid"},
+    OtherSpelling{"copy", "--to", "use -o or --to-pid"},
+    OtherSpelling{"to-json", "--format", "use --to"},
+    OtherSpelling{"from-json", "--format", "use --to"},
+    OtherSpelling{"convert", "--format", "use --to"},
+    OtherSpelling{"merge", "--format", "use --to"},
+};
+
+/// What to use instead of an option that a command does not have; empty if nothing is near.
+std::string advice(const CLI::App* command, const std::string& name,
+                   const std::vector<std::string>& names) {
+  const auto* const other =
+      std::find_if(kOtherSpellings.begin(), kOtherSpellings.end(), [&](const OtherSpelling& one) {
+        return command != nullptr && one.command == command->get_name() && one.option == name;
+      });
+  if (other != kOtherSpellings.end()) return "; " + std::string(other->instead);
+  return name.starts_with("--") ? nearest(name, names)
+                                : "; put '--' before an argument that begins with '-'";
+}
+
 /// The first option that the command does not have, if any. Other errors of a command line often
 /// follow from it.
 std::string unknown_option(const CLI::App& parser, bool short_ones, int count,
@@ -179,8 +208,7 @@ std::string unknown_option(const CLI::App& parser, bool short_ones, int count,
         std::count(names.begin(), names.end(), known) != 0) {
       continue;
     }
-    return "unknown option '" + name + "'" +
-           (is_long ? nearest(name, names) : "; '--' goes before what is none");
+    return "unknown option '" + name + "'" + advice(command, name, names);
   }
   return "";
 }
@@ -337,9 +365,11 @@ Option Option::count(int least, int max) { return Option(option_->expected(least
 Option Option::with_commas() { return Option(option_->delimiter(',')); }
 Option Option::in_order() { return Option(option_->trigger_on_parse()); }
 Option Option::needs(Option other) { return Option(option_->needs(other.option_)); }
+std::size_t Option::count_read() const { return option_->count(); }
 Option Option::excludes(Option other) { return Option(option_->excludes(other.option_)); }
 
 template <class T>
+  requires(!std::is_convertible_v<T&, Take>)
 Option CommandOptions::positional(const char* name, T& value, const char* type,
                                   const std::string& help) {
   return Option(app_.add_option(name, value, help)->type_name(type));
@@ -349,6 +379,15 @@ template Option CommandOptions::positional(const char*, std::string&, const char
 template Option CommandOptions::positional(const char*, std::vector<std::string>&, const char*,
                                            const std::string&);
 template Option CommandOptions::positional(const char*, pid_t&, const char*, const std::string&);
+
+Option CommandOptions::positional(const char* name, const Take& take, const char* type,
+                                  const std::string& help) {
+  const auto take_one = [take](const std::vector<std::string>& values) {
+    for (const std::string& value : values) take(without_mark(value));
+  };
+  return Option(
+      app_.add_option_function<std::vector<std::string>>(name, take_one, help)->type_name(type));
+}
 
 Option CommandOptions::flag(const char* names, bool& value, const std::string& help) {
   return Option(app_.add_flag(names, value, help));
@@ -406,11 +445,67 @@ Option add_output(CommandOptions& command, std::string& path, const std::string&
   return command.value("-o,--output", path, kFile, help);
 }
 
+namespace {
+
+/// "text" is the first of the values, whatever that is called.
+Option with_text(Option option, const std::vector<std::string>& values) {
+  return option.one_of(values).transform(
+      [first = values.front()](const std::string& text) { return text == "text" ? first : text; });
+}
+
+const SuffixFormat* suffix_of(const std::string& path, std::span<const SuffixFormat> suffixes) {
+  const auto found = std::ranges::find_if(suffixes, [&](const SuffixFormat& one) {
+    return path.size() > one.suffix.size() && path.ends_with(one.suffix);
+  });
+  return found == suffixes.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
 Option add_format(CommandOptions& command, std::string& format,
                   const std::vector<std::string>& values) {
   format = values.front();
-  return command.value("--format", format, "FORMAT", "Output format (default: " + format + ")")
-      .one_of(values);
+  return with_text(
+      command.value("--format", format, "FORMAT", "Output format (default: " + format + ")"),
+      values);
+}
+
+Option add_output_format(CommandOptions& command, const char* name, std::string& format,
+                         const std::vector<std::string>& values,
+                         std::span<const SuffixFormat> suffixes, const std::string& standard) {
+  std::string help = "Output format (default: by the suffix of -o FILE:";
+  for (const SuffixFormat& one : suffixes) {
+    if (one.format.empty()) continue;
+    help += " " + std::string(one.suffix) + " " + std::string(one.format) + ",";
+  }
+  help.back() = ';';
+  const char* const type = std::string_view(name) == "--to" ? "KIND" : "FORMAT";
+  return with_text(command.value(name, format, type, help + " else " + standard + ")"), values);
+}
+
+Result<void> choose_format(std::string& format, const std::string& path,
+                           std::span<const SuffixFormat> suffixes, const std::string& standard,
+                           const Console& console) {
+  const SuffixFormat* const suffix = suffix_of(path, suffixes);
+  const bool is_clear = suffix != nullptr && !suffix->format.empty();
+  if (!format.empty()) {
+    if (!is_clear || suffix->format == format) return {};
+    return Failure({Errc::invalid_argument,
+                    "the format is " + format + ", but " + path + " has the suffix of " +
+                        std::string(suffix->format),
+                    0,
+                    {}});
+  }
+  format = is_clear ? std::string(suffix->format) : standard;
+  const std::size_t name = path.rfind('/') + 1;  // 0 without a '/'
+  const std::size_t dot = path.rfind('.');
+  const bool has_suffix = dot != std::string::npos && dot > name;
+  if (!is_clear && has_suffix && !standard.empty()) {
+    console.note("the suffix " + path.substr(dot) + " stands for " +
+                 (suffix == nullptr ? "no format" : "several formats") +
+                 ": --format chooses one (default: " + standard + ")");
+  }
+  return {};
 }
 
 Option add_time(CommandOptions& command, std::uint64_t& time) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <perfmap/index.hpp>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -44,6 +45,8 @@ class Option {
   /// order on the command line.
   Option in_order();
   Option needs(Option other);
+  /// How many values have been read until now.
+  std::size_t count_read() const;
   Option excludes(Option other);
 
  private:
@@ -67,10 +70,24 @@ class CommandOptions {
     on_chosen([values, run](const Console& console) { return run(*values, console); });
     return *values;
   }
+  /// The same; before that, `prepare` completes values that depend on others.
+  template <class Values>
+  Values& runs(ExitCode (*run)(const Values&, const Console&),
+               Result<void> (*prepare)(Values&, const Console&)) {
+    const auto values = std::make_shared<Values>();
+    on_chosen([values, run, prepare](const Console& console) {
+      const Result<void> prepared = prepare(*values, console);
+      return prepared ? run(*values, console) : console.fail(prepared.error());
+    });
+    return *values;
+  }
 
   /// T: std::string, std::vector<std::string> or pid_t.
   template <class T>
+    requires(!std::is_convertible_v<T&, Take>)
   Option positional(const char* name, T& value, const char* type, const std::string& help);
+  /// Takes the values when the whole command line has been read.
+  Option positional(const char* name, const Take& take, const char* type, const std::string& help);
   /// Sets `value`; with names as "!--no-kernel", to false.
   Option flag(const char* names, bool& value, const std::string& help);
   /// Of several values the last counts. T: std::string or a number.
@@ -106,6 +123,20 @@ Option add_output(CommandOptions& command, std::string& path,
 /// --format with one of these values, of which the first is the default.
 Option add_format(CommandOptions& command, std::string& format,
                   const std::vector<std::string>& values);
+/// The suffixes of -o FILE that stand for a format.
+struct SuffixFormat {
+  std::string_view suffix;
+  std::string_view format;  ///< empty: several formats have this suffix
+};
+/// An option for the format of -o FILE, which stays empty if it is not given; see choose_format().
+Option add_output_format(CommandOptions& command, const char* name, std::string& format,
+                         const std::vector<std::string>& values,
+                         std::span<const SuffixFormat> suffixes, const std::string& standard);
+/// If no format was given: that of the suffix of `path`, or `standard`, with a note if the suffix
+/// is unknown. Fails if the suffix contradicts the format.
+Result<void> choose_format(std::string& format, const std::string& path,
+                           std::span<const SuffixFormat> suffixes, const std::string& standard,
+                           const Console& console);
 /// --time; `time` keeps its value if the option is not given.
 Option add_time(CommandOptions& command, std::uint64_t& time);
 /// --no-demangle, which sets `demangle` to false.

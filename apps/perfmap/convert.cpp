@@ -103,7 +103,7 @@ class LineStream {
 
 bool may_stream(const ConvertOptions& options) {
   struct stat status {};
-  return options.to == "jsonl" && !options.effective && options.source.text == "-" &&
+  return options.to == "jsonl" && !options.effective && options.sources.front().text == "-" &&
          ::fstat(STDIN_FILENO, &status) == 0 && !S_ISREG(status.st_mode) &&
          !S_ISDIR(status.st_mode);
 }
@@ -262,7 +262,8 @@ Error refused(const std::string& name, const std::string& what) {
 
 /// The last dump of a process; any other source opens as one input.
 Result<Jitdump> open_dump(const ConvertOptions& options, const Console& console) {
-  Result<std::vector<OpenedInput>> opened = open_inputs(options.source, options.opening, console);
+  Result<std::vector<OpenedInput>> opened =
+      open_inputs(options.sources.front(), options.opening, console);
   if (!opened) return Failure(std::move(opened.error()));
   OpenedInput& last = opened->back();
   if (last.kind == SourceKind::jitdump || last.input.text().empty()) {
@@ -378,23 +379,62 @@ void say_problems(const Console& console, const Diagnostics& problems, const std
   }
 }
 
-Option add_code(CommandOptions& command, ConvertOptions& options) {
-  return command.flag("--code", options.code,
-                      "With the code bytes of a jitdump (base64), so that nothing is lost");
+namespace {
+
+bool is_json(const ConvertOptions& options) {
+  return options.to == "json" || options.to == "jsonl";
+}
+
+/// Options that the target does not have.
+Result<void> check_options(const ConvertOptions& options) {
+  const auto refuse = [](const std::string& text) -> Result<void> {
+    return Failure({Errc::invalid_argument, text, 0, {}});
+  };
+  if (options.to.empty())
+    return refuse(
+        "expected --to KIND: perf-map, jitdump, json, jsonl or elf, or -o FILE with a suffix for "
+        "it");
+  if (options.effective && !is_json(options))
+    return refuse("--effective goes with --to json and --to jsonl");
+  if (options.code && (!is_json(options) || options.effective))
+    return refuse("--code goes with --to json and --to jsonl, without --effective");
+  if (options.overlap != Overlap::last && !options.effective)
+    return refuse("--overlap goes with --effective");
+  if (options.time != Timeline::kEnd && options.to != "elf" && options.to != "perf-map" &&
+      !options.effective) {
+    return refuse("--time goes with --to elf, --to perf-map and --effective");
+  }
+  return check_number(options.sources, 1, 1);
+}
+
+}  // namespace
+
+Result<void> choose_target(ConvertOptions& options, const Console& console) {
+  return choose_format(options.to, options.output, options.suffixes, options.standard, console);
 }
 
 void add_conversion(CommandOptions& command, ConvertOptions& options) {
-  command.positional("source", options.source.text, kSource, "The map: a path, '-' or a pid")
-      .required();
+  add_sources(command, options.sources,
+              {.help = "A perf map, a jitdump or JSON: a path, '-' or a pid"});
   add_source_options(command, options.opening);
   add_output(command, options.output);
+  add_output_format(command, "--to", options.to, {"perf-map", "jitdump", "json", "jsonl", "elf"},
+                    options.suffixes, options.standard.empty() ? "an error" : options.standard);
+  command.flag("--effective", options.effective,
+               "Print what readers find: sorted, without overlaps (JSON)");
+  add_overlap(command, options.overlap, false);
+  add_time(command, options.time);
+  command.flag("--code", options.code, "Print the code of a jitdump, too, in base64 (JSON)");
 }
 
 ExitCode convert(const ConvertOptions& options, const Console& console) {
+  const Result<void> checked = check_options(options);
+  if (!checked) return console.fail(checked.error());
+  if (options.to == "elf") return convert_to_elf(options, console);
   if (may_stream(options)) return stream_jsonl(options, console);
   SourceOptions opening = options.opening;
   opening.dump_pid = pid_of_dump(options.output);
-  Result<std::vector<OpenedInput>> opened = open_inputs(options.source, opening, console);
+  Result<std::vector<OpenedInput>> opened = open_inputs(options.sources.front(), opening, console);
   if (!opened) return console.fail(opened.error());
   return convert_inputs(options, *std::move(opened), console);
 }

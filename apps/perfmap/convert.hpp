@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <perfmap/timeline.hpp>
+#include <span>
 #include <string>
 
 #include "command_line.hpp"
@@ -11,21 +13,29 @@ namespace perfmap::app {
 
 /// What to-json, from-json and convert have in common.
 struct ConvertOptions {
-  Source source;
+  std::vector<Source> sources;  ///< one
   SourceOptions opening;
   std::string output = "-";
-  std::string to;  ///< perf-map, jitdump, json, jsonl or elf
+  std::string to = {};                          ///< perf-map, jitdump, json, jsonl or elf
+  std::span<const SuffixFormat> suffixes = {};  ///< of -o FILE
+  std::string standard = {};                    ///< without --to and a suffix; empty: none
   bool effective = false;
   bool code = false;  ///< JSON of a jitdump has its code
   std::uint64_t time = Timeline::kEnd;
   Overlap overlap = Overlap::last;
 };
 
-/// SOURCE, its options, and -o.
-void add_conversion(CommandOptions& command, ConvertOptions& options);
+/// By which suffix of -o FILE a map's format is chosen.
+inline constexpr std::array kMapSuffixes = {
+    SuffixFormat{".map", "perf-map"}, SuffixFormat{".json", "json"},
+    SuffixFormat{".dump", "jitdump"}, SuffixFormat{".jsonl", "jsonl"},
+    SuffixFormat{".o", "elf"},        SuffixFormat{".elf", "elf"},
+};
 
-/// --code, for JSON.
-Option add_code(CommandOptions& command, ConvertOptions& options);
+/// All options of these commands, by `suffixes` and `standard`.
+void add_conversion(CommandOptions& command, ConvertOptions& options);
+/// Chooses `to`; see CommandOptions::runs().
+Result<void> choose_target(ConvertOptions& options, const Console& console);
 
 /// JSON lines have no room for problems: they go to standard error, so many of each rule.
 inline constexpr std::size_t kMaxProblemsSaid = 20;

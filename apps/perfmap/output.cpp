@@ -70,16 +70,20 @@ ExitCode write_merged(Index& index, const Diagnostics& problems, bool as_json, O
 
 void add_append_options(CommandOptions& command, AppendOptions& options) {
   const Option pid =
-      command.value("-p,--pid", options.pid, "PID", "Append to the map of this pid in /tmp")
+      command.value("--to-pid", options.pid, "PID", "Append to the map of this pid in /tmp")
           .check(check_pid);
   add_output(command, options.output, "Append to this file").excludes(pid);
   command.flag("--strict", options.strict,
                "Refuse names that would have to be changed, instead of changing them");
 }
 
-namespace {
+bool has_target(const AppendOptions& options) {
+  return !options.pid.empty() || !options.output.empty();
+}
 
-Error no_target() { return {Errc::invalid_argument, "expected -p PID or -o FILE", 0, {}}; }
+Error no_target() { return {Errc::invalid_argument, "expected --to-pid PID or -o FILE", 0, {}}; }
+
+namespace {
 
 std::string target_path(const AppendOptions& options, const JitFileName& of_process) {
   return options.pid.empty() ? options.output

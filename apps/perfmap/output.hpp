@@ -38,6 +38,9 @@ struct AppendOptions {
   bool strict = false;
 };
 void add_append_options(CommandOptions& command, AppendOptions& options);
+/// Whether the options name a file or a process to append to; no_target() is the error if not.
+bool has_target(const AppendOptions& options);
+Error no_target();
 
 /// A file that a writer appends to. It must live as long as the writer.
 struct AppendTarget {

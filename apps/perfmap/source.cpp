@@ -26,6 +26,52 @@ void add_source_options(CommandOptions& command, SourceOptions& options) {
                "Read nothing behind a jitdump's CLOSE record, as perf does");
 }
 
+Option add_sources(CommandOptions& command, std::vector<Source>& sources, SourceWords words) {
+  // The parser takes options at once and positionals at the end, so each source of an option
+  // remembers how many positionals came before it.
+  const auto before = std::make_shared<std::vector<std::size_t>>();
+  const auto read = std::make_shared<std::size_t>(0);
+  const auto take_word = [&sources, before, read,
+                          take_other = std::move(words.take_other)](const std::string& text) {
+    const std::size_t index = (*read)++;
+    if (take_other && take_other(text)) return;
+    const auto place = std::ranges::upper_bound(*before, index);
+    sources.insert(sources.begin() + (place - before->begin()), {text});
+    before->insert(place, index);
+  };
+  const Option positional = command.positional(words.name, take_word, words.type, words.help);
+  const auto add = [&](const char* names, Source::As as, const char* type, const char* help) {
+    const auto take = [&sources, before, positional, as](const std::string& text) {
+      sources.push_back({text, as});
+      before->push_back(positional.count_read());
+    };
+    return command.values(names, take, type, help).in_order();
+  };
+  if (words.with_pid)
+    add("-p,--pid", Source::As::pid, "PID", "A process: its map and its jitdumps").check(check_pid);
+  add("-m,--map", Source::As::path, kFile, "A perf map, such as /tmp/perf-42.map");
+  add("-j,--jitdump", Source::As::dump, kFile, "A jitdump, such as /tmp/jit-42.dump");
+  add("-s,--source", Source::As::any, kSource, "Any source: a path, '-' or a pid");
+  add("-i,--input", Source::As::path, kFile, "A file of any kind; never a pid");
+  return positional;
+}
+
+void add_process(CommandOptions& command, pid_t& pid) {
+  command.positional("pid", pid, "PID", "The process").check(check_pid);
+  command.value("-p,--pid", pid, "PID", "The same").check(check_pid);
+}
+
+Result<void> check_number(const std::vector<Source>& sources, std::size_t least, std::size_t most) {
+  if (sources.size() >= least && sources.size() <= most) return {};
+  const bool is_one = least == 1;
+  std::string text = is_one && most == 1 ? "expected one SOURCE"
+                     : is_one            ? "expected a SOURCE"
+                                         : "expected " + std::to_string(least) + " SOURCES";
+  text += is_one ? ": a path, '-' or a pid" : ": paths, '-' or pids";
+  if (!sources.empty()) text += "; got " + std::to_string(sources.size());
+  return Failure({Errc::invalid_argument, text, 0, {}});
+}
+
 Roots roots_from_environment() {
   Roots roots;
   const char* const directory = std::getenv("PERFMAP_TMPDIR");
@@ -53,21 +99,18 @@ Result<std::vector<OpenedInput>> open_inputs(const std::vector<Source>& sources,
   return open_sources(sources, told_to(observer, options));
 }
 
-Result<Map> open_map(const std::string& source, const SourceOptions& options,
-                     const Console& console) {
-  Result<std::vector<OpenedInput>> opened = open_inputs({source}, options, console);
+Result<Map> open_map(const Source& source, const SourceOptions& options, const Console& console) {
+  Result<std::vector<OpenedInput>> opened = open_inputs(source, options, console);
   if (!opened) return Failure(std::move(opened.error()));
   return map_of(*std::move(opened), options);
 }
 
-Result<std::vector<Map>> open_maps(const std::vector<std::string>& sources,
-                                   const SourceOptions& options, const Console& console) {
-  std::vector<Source> named;
-  for (const std::string& source : sources) named.push_back({source});
-  const Result<void> checked = check_stdin(named);
+Result<std::vector<Map>> open_maps(const std::vector<Source>& sources, const SourceOptions& options,
+                                   const Console& console) {
+  const Result<void> checked = check_stdin(sources);
   if (!checked) return Failure(checked.error());
   std::vector<Map> maps;
-  for (const std::string& source : sources) {
+  for (const Source& source : sources) {
     Result<Map> map = open_map(source, options, console);
     if (!map) return Failure(std::move(map.error()));
     maps.push_back(*std::move(map));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <perfmap/index.hpp>
 #include <perfmap/profile/module.hpp>
@@ -15,6 +16,22 @@
 namespace perfmap::app {
 
 void add_source_options(CommandOptions& command, SourceOptions& options);
+
+/// The positionals of a command, which are sources, and the other options that give it sources.
+struct SourceWords {
+  const char* name = "source";
+  const char* type = kSource;
+  std::string help = {};
+  /// Takes a positional that is no source; null if all are sources.
+  std::function<bool(const std::string&)> take_other = nullptr;
+  bool with_pid = true;  ///< false if -p selects processes
+};
+/// Adds positionals, -p, -m, -j, -s and -i. `sources` gets all in the order of the command line.
+Option add_sources(CommandOptions& command, std::vector<Source>& sources, SourceWords words);
+/// One process, as a positional or by -p; 0 if there is none.
+void add_process(CommandOptions& command, pid_t& pid);
+/// Fails unless there are so many.
+Result<void> check_number(const std::vector<Source>& sources, std::size_t least, std::size_t most);
 
 /// /proc, and /tmp or what PERFMAP_TMPDIR says instead.
 Roots roots_from_environment();
@@ -51,10 +68,9 @@ Result<SourceFiles> open_source_files(const std::vector<Source>& sources,
 
 /// A SOURCE as one map: of a process with a map and a jitdump it has the entries of both, the
 /// dump's after the map's.
-Result<Map> open_map(const std::string& source, const SourceOptions& options,
-                     const Console& console);
-Result<std::vector<Map>> open_maps(const std::vector<std::string>& sources,
-                                   const SourceOptions& options, const Console& console);
+Result<Map> open_map(const Source& source, const SourceOptions& options, const Console& console);
+Result<std::vector<Map>> open_maps(const std::vector<Source>& sources, const SourceOptions& options,
+                                   const Console& console);
 /// Their index, shown as a step.
 Index make_index(std::vector<Map> maps, Overlap overlap, Diagnostics& problems,
                  const Console& console);

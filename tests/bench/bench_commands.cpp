@@ -135,14 +135,13 @@ void bench_to_json(const Files& files) {
       5,
       fresh(files,
             [&] {
-              run({files.program, "to-json", "--format", "jsonl", files.plain, "-o", files.out});
+              run({files.program, "to-json", "--to", "jsonl", files.plain, "-o", files.out});
             }),
       [] {});
   expect(lines_of(files.out) == kEntries, "to-json answers wrongly");
   const double megabytes = double(std::filesystem::file_size(files.plain)) / 1e6;
   const double rate = megabytes / json.ours_ms * 1e3;
-  print_row("to-json --format jsonl, MB/s of input", std::to_string(int(rate)), "-", rate, 300,
-            false);
+  print_row("to-json --to jsonl, MB/s of input", std::to_string(int(rate)), "-", rate, 300, false);
 }
 
 void bench_copy(const Files& files) {

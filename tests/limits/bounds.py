@@ -140,7 +140,7 @@ def stream_bounds(bounds):
                    cpu=2 * SECOND)
     for words in (["lint", "-"], ["to-json", "-"], ["stacks", "-"], ["pypylog", "-"], ["merge", "-", "small.map"]):
         bounds.piped(f"endless text: {' '.join(words)}", words, ["yes"], "error: ", 48 * MIB, cpu=2 * SECOND)
-    for words in (["to-json", "--format", "jsonl", "-"], ["resolve", "-", "-m", "small.map"], ["write", "-o", "out"]):
+    for words in (["to-json", "--to", "jsonl", "-"], ["resolve", "-", "-m", "small.map"], ["write", "-o", "out"]):
         bounds.piped(f"endless line: {' '.join(words)}", words, ["cat", "/dev/zero"], "error: ", 192 * MIB)
     bounds.piped("endless map: info -", ["info", "-"], ["yes", "1000 10 name"], "more than 1024 MiB", 1100 * MIB,
                  cpu=20 * SECOND)

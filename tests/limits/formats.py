@@ -283,7 +283,7 @@ def filters(names):
     for form in ("text", "json", "jsonl"):
         yield f"addresses: resolve --format {form}", ["resolve", "-", "-m", names, "--format", form], addresses, 10000
     yield "map: write", ["write", "-o", "out"], perf_map, 8000
-    yield "map in a pipe: to-json --format jsonl", ["to-json", "-", "--format", "jsonl"], perf_map, 8000
+    yield "map in a pipe: to-json --to jsonl", ["to-json", "-", "--to", "jsonl"], perf_map, 8000
 
 
 OTHERS = ("snapshot: info", "ELF: symbols", "ELF and DWARF: lines", "ELF and DWARF: inlined functions")

@@ -65,13 +65,13 @@ def commands(path, out):
     yield "tidy", [[b"tidy", path], [b"tidy", path, b"-o", out], [b"tidy", path, b"--in-place"]]
     yield "merge", [[b"merge", path, path], [b"merge", path, path, b"--check"], [b"merge", path, path, b"--keep"]]
     yield "diff", [[b"diff", path, path], [b"diff", path, b"/dev/null"]]
-    yield "to-json", [[b"to-json", path], [b"to-json", path, b"--format", b"jsonl"]]
+    yield "to-json", [[b"to-json", path], [b"to-json", path, b"--to", b"jsonl"]]
     yield "from-json", [[b"from-json", path], [b"from-json", path, b"-o", out]]
     yield "convert", [[b"convert", path, b"--to", form] for form in (b"perf-map", b"jitdump", b"json", b"jsonl")]
     yield "resolve", [[b"resolve", b"1008", b"-m", path], [b"resolve", b"1008", b"-s", path],
                       [b"resolve", b"1008", b"-m", path, b"--format", b"json"], [b"resolve", path]]
     yield "write", [[b"write", b"-o", path + b"/x", b"1", b"1", b"name"], [b"write", b"-o", b"-", b"1", b"1", EVIL],
-                    [b"write", b"-p", path, b"1", b"1", b"name"], [b"write", b"-o", path, b"1", b"1", b"name"]]
+                    [b"write", b"--to-pid", path, b"1", b"1", b"name"], [b"write", b"-o", path, b"1", b"1", b"name"]]
     yield "copy", [[b"copy", path, b"-o", out], [b"copy", path, b"-o", b"-"], [b"copy", path, b"-o", path],
                    [b"copy", path, b"-o", out, b"--strict"]]
     yield "doctor", [[b"doctor", path]]

@@ -44,7 +44,7 @@ bounded 0 merge same.map same.map
 says "$line"
 bounded 1 lint same.map --statistics
 grep -q ' 2999999  PM' out || fail "lint counts $(cat out)"
-bounded 0 to-json same.map --format jsonl --effective
+bounded 0 to-json same.map --to jsonl --effective
 says '{"start":"0x7f0000001000","size":256,"name":"identical","line":3000000}'
 rm same.map
 

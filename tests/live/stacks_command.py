@@ -158,18 +158,18 @@ def check_options():
         assert done.returncode == 2 and done.stdout == b"" and done.stderr.count(b"\n") == 1, (options, done)
 
     for option, *values in (
-            ("--time", "", "1", "a,b", "2,1", "1,2,3", "-1,5", "99999999999999999999,"), ("--pid", "", "-1", "x", "1,x"),
+            ("--from", "", "a", "1,2", "-1", "99999999999999999999"), ("--to-time", "", "1.5x"), ("--pid", "", "-1", "x", "1,x"),
             ("--tid", "4294967296", "0x10"), ("--threads", "0", "65", "-1", "x"), ("--max-stack", "0", "-1", "1000001"),
             ("--format", "", "FOLDED", "svg"), ("--map", "/", "missing"), ("--jitdump", "/", tally[0]),
             ("--kallsyms", "missing", "/")):
         for value in values:
             refused(option, value)
     full = output(*tally)
-    for fine in (["--time", ","], ["--time", "0,"], ["--time", ",99999999"], ["--max-stack", 1000000], ["--scan"],
+    for fine in (["--from", "0"], ["--to-time", "99999999"], ["--max-stack", 1000000], ["--scan"],
                  ["--jit-cfi"], ["--kallsyms", "/dev/null"], ["--map", "/dev/null"], ["--no-demangle"], ["--stitch"],
                  ["--event", "cpu-clock"], ["--event", "x,cpu-clock:u"], ["--comm", "tally"], ["--any-owner"]):
         assert output(*tally, *fine) == full, fine
-    for nothing in (["--time", ",0"], ["--pid", 1], ["--tid", 1], ["--comm", ""], ["--comm", "tall"], ["--event", "cpu"]):
+    for nothing in (["--to-time", "0"], ["--pid", 1], ["--tid", 1], ["--comm", ""], ["--comm", "tall"], ["--event", "cpu"]):
         assert output(*tally, *nothing) == b"", nothing
         for form in FORMATS:
             output(*tally, *nothing, "--format", form)

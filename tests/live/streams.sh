@@ -64,7 +64,7 @@ ended() { # TRAP ARGUMENTS: prints exit status and messages of the command with 
   rm pipe
   echo "$(cat status) $(cat stderr)"
 }
-for command in 'tidy big.map' 'to-json big.map' 'to-json --format jsonl big.map' 'info big.map' \
+for command in 'tidy big.map' 'to-json big.map' 'to-json --to jsonl big.map' 'info big.map' \
   'lint perf.map' 'diff big.map perf.map' help; do
   got=$(ended : "$command")
   [ "$got" = '141 ' ] || fail "$command into a closed pipe ends with $got"

@@ -30,7 +30,7 @@ def main():
             ("convert a.map --to perf-map", b""), ("resolve 1008 --map a.map", b""),
             ("resolve --perf-script --map a.map", SCRIPT), ("diff a.map b.map", b""),
             ("info a.map --by name", b""), ("to-json a.map", b""),
-            ("to-json a.map --format jsonl", b""), ("resolve 1008 -m a.map --format json", b"")]:
+            ("to-json a.map --to jsonl", b""), ("resolve 1008 -m a.map --to json", b"")]:
         text, _ = on_terminal([perfmap, *words.split()], stdin)
         # Only our own colours are allowed, no other control sequences.
         text = text.replace(b"\x1b[1;", b"").replace(b"\x1b[0m", b"")
@@ -41,7 +41,7 @@ def main():
     # Output to a pipe is unchanged.
     kept = subprocess.run([perfmap, "merge", "--keep", "a.map", "b.map"], stdout=subprocess.PIPE)
     assert kept.stdout == line + b"2000 10 other\n", kept.stdout
-    streamed = subprocess.Popen([perfmap, "to-json", "-", "--format", "jsonl"],
+    streamed = subprocess.Popen([perfmap, "to-json", "-", "--to", "jsonl"],
                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     for number in range(1, 4):  # each entry is printed before the next one is written
         streamed.stdin.write(b"%x000 10 entry_%d\n" % (number, number))

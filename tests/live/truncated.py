@@ -74,7 +74,7 @@ def check_script():
 with tempfile.TemporaryDirectory() as scratch:
     os.chdir(scratch)
     for command in ("tidy t.map", "merge t.map t.map", "merge --keep t.map t.map",
-                    "to-json t.map", "to-json --format jsonl t.map", "to-json --effective t.map",
+                    "to-json t.map", "to-json --to jsonl t.map", "to-json --effective t.map",
                     "merge --check t.map t.map"):
         check_blocked_on_output(*command.split())
     copied = check_blocked_on_output("copy", "t.map", "-o", "-")

@@ -41,12 +41,12 @@ def loads(data, pid):
 with tempfile.TemporaryDirectory() as scratch:
     os.chdir(scratch)
     pathlib.Path("code.bin").write_bytes(b"\xc3\0\xc3")
-    run("-p", "77", "1000", "3", "with code", "--code", "code.bin")
+    run("--to-pid", "77", "1000", "3", "with code", "--code", "code.bin")
     dump = pathlib.Path("jit-77.dump")
     assert dump.stat().st_mode & 0o7777 == 0o600
-    run("-p", "77", "2000", "10", "without")
-    run("-p", "77", stdin=b'3000 4 line\n{"start":"0x4000","size":2,"name":"f"}\n')
-    run("-p", "77", "5000", "0", "of no size")
+    run("--to-pid", "77", "2000", "10", "without")
+    run("--to-pid", "77", stdin=b'3000 4 line\n{"start":"0x4000","size":2,"name":"f"}\n')
+    run("--to-pid", "77", "5000", "0", "of no size")
     assert loads(dump.read_bytes(), 77) == [
         (0x1000, 3, 1, b"with code", b"\xc3\0\xc3"), (0x2000, 16, 2, b"without", bytes(16)),
         (0x3000, 4, 3, b"line", bytes(4)), (0x4000, 2, 4, b"[f]", bytes(2)),
@@ -62,7 +62,7 @@ with tempfile.TemporaryDirectory() as scratch:
     assert piped[60:].find(b"piped\0") > 0 and piped[:4] == torn.read_bytes()[:4]
 
     os.symlink("code.bin", "jit-5.dump")
-    run("-p", "5", "1000", "1", "refused", expected=2)
+    run("--to-pid", "5", "1000", "1", "refused", expected=2)
     run("-o", "/dev/full", "1000", "1", "refused", expected=2)
     assert pathlib.Path("code.bin").read_bytes() == b"\xc3\0\xc3"
 

@@ -96,7 +96,7 @@ real = [*sorted((ROOT / "tests/wild/pypy").glob("*.*")), ROOT / "tests/wild/pypy
 planted = sorted((ROOT / "tests/golden/pypylog").glob("*/*.pypylog"))
 assert len(real) > 5 and len(planted) > 5
 for path in [*real, *planted]:
-    for options in ([], ["--inner-bridges", "count"], ["--ticks", "hex"], ["--from", "150", "--to", "400"]):
+    for options in ([], ["--inner-bridges", "count"], ["--ticks", "hex"], ["--from", "150", "--to-time", "400"]):
         document = json.loads(text(path, "--format", "json", *options))
         check(document, SCHEMA, SCHEMA)
         adds_up(document)

@@ -34,7 +34,7 @@ def output(*arguments, given=b""):
 
 def lines(*arguments):
     """JSON lines: each one is an entry of the schema."""
-    found = [json.loads(line) for line in text(*arguments, "--format", "jsonl").splitlines()]
+    found = [json.loads(line) for line in text(*arguments, "--to", "jsonl").splitlines()]
     for line in found:
         check(line, {"$ref": "#/$defs/entry"}, MAP)
     return found
@@ -72,7 +72,7 @@ for path in dumps:
         assert refuses({**document, "header": {}}, MAP)
         assert refuses({**document, "entries": [{**document["entries"][0], "time": 1}]}, MAP)
     first, *rest = [json.loads(line) for line in
-                    text("to-json", path, "--format", "jsonl").splitlines()]
+                    text("to-json", path, "--to", "jsonl").splitlines()]
     check(first["header"], {"$ref": "#/$defs/header"}, MAP)
     for line in rest:
         check(line, {"$ref": "#/$defs/record" if "kind" in line else "#/$defs/load"}, MAP)
@@ -143,4 +143,8 @@ with subprocess.Popen(["sleep", "60"]) as sleeper:
         assert refuses({**document, "findings": [{"id": "no-map"}]}, DOCTOR)
         assert document["runtime"] == ("cpython" if pid == os.getpid() else None)
     sleeper.kill()
+runtimes = output("doctor", "--runtimes", "--format", "json")
+check(runtimes, load("perfmap.runtimes-1"), load("perfmap.runtimes-1"))
+assert len(runtimes["runtimes"]) > 10
+
 print(f"{count} entries of {len(maps)} maps, {len(dumps)} dumps and {len(recordings)} recordings fit the schemas")

@@ -96,6 +96,7 @@ constinit const RuntimeInfo kCpython = {
                                "use -X perf, which writes each name at once, but no unwinding "
                                "information"}},
     .lint = {.files = {"python3", "libpython3"}, .fork_needs_map = true},
+    .guide = {.title = "CPython", .writes = "perf map", .names = "functions, with the file"},
 };
 
 }  // namespace perfmap::runtimes

@@ -124,6 +124,10 @@ constinit const RuntimeInfo kDotnet = {
              .command = naming_command,
              .naming_variables = kNamingVariables,
              .moves_code = true},
+    .guide = {.title = ".NET",
+              .writes = "perf map, jitdump",
+              .names = "methods, stubs, with the tier",
+              .since = "6"},
 };
 
 }  // namespace perfmap::runtimes

@@ -76,6 +76,10 @@ constinit const RuntimeInfo kErlang = {
                    "callers are not copied, and -g shows them only if beam.smp was compiled with "
                    "-fno-omit-frame-pointer",
                .thread_loop = "global::process_main"},
+    .guide = {.title = "Erlang/OTP",
+              .writes = "perf map, jitdump",
+              .names = "functions with module and arity",
+              .since = "OTP 25"},
 };
 
 }  // namespace perfmap::runtimes

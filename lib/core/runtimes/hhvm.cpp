@@ -24,6 +24,10 @@ constinit const RuntimeInfo kHhvm = {
     .id = "hhvm",
     .title = "HHVM",
     .names = {.decode = decode},
+    .guide = {.title = "HHVM",
+              .start = "hhvm -vEval.PerfPidMap=true",
+              .writes = "perf map",
+              .names = "PHP and Hack functions"},
 };
 
 }  // namespace perfmap::runtimes

@@ -237,6 +237,9 @@ constinit const RuntimeInfo kHotspot = {
              .no_frame_pointers = "the JVM runs without -XX:+PreserveFramePointer: stacks end at "
                                   "Java frames",
              .writes_map_at_once = true},
+    .guide = {.title = "JVM (OpenJDK)",
+              .writes = "perf map at exit",
+              .names = "compiled methods, stubs"},
 };
 
 }  // namespace perfmap::runtimes

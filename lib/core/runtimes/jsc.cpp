@@ -60,6 +60,11 @@ constinit const RuntimeInfo kJsc = {
     .id = "jsc",
     .title = "JavaScriptCore",
     .names = {.decode = decode, .without_tier = from_function},
+    .guide = {.title = "Bun (JavaScriptCore)",
+              .start = "BUN_JSC_useJITDump=1 BUN_JSC_jitDumpDirectory=.",
+              .writes = "jitdump",
+              .names = "JavaScript functions, with the tier",
+              .since = "Bun 1.4"},
 };
 
 }  // namespace perfmap::runtimes

@@ -25,6 +25,11 @@ constinit const RuntimeInfo kJulia = {
     .id = "julia",
     .title = "Julia",
     .names = {.decode = decode},
+    .guide = {.title = "Julia",
+              .start = "ENABLE_JITPROFILING=1",
+              .writes = "jitdump",
+              .names = "functions, with lines",
+              .since = "1.9"},
 };
 
 }  // namespace perfmap::runtimes

@@ -29,6 +29,10 @@ constinit const RuntimeInfo kLuajit = {
     .signs = {.programs = {"luajit", "luajit-"}, .libraries = {"libluajit-"}},
     .maps = {.build_command = "make XCFLAGS=-DLUAJIT_USE_PERFTOOLS"},
     .doctor = {.no_map = "LuaJIT writes a perf map only if it was built so, and this one does not"},
+    .guide = {.title = "LuaJIT",
+              .start = "make XCFLAGS=-DLUAJIT_USE_PERFTOOLS",
+              .writes = "perf map",
+              .names = "traces, with file and line"},
 };
 
 }  // namespace perfmap::runtimes

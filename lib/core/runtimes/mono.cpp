@@ -53,6 +53,7 @@ constinit const RuntimeInfo kMono = {
              .flags = flags_of,
              .command = naming_command,
              .naming_variables = kNamingVariables},
+    .guide = {.title = "Mono", .writes = "perf map", .names = "methods"},
 };
 
 }  // namespace perfmap::runtimes

@@ -68,6 +68,12 @@ constinit const RuntimeInfo kPhp = {
     .signs = {.programs = {"php", "php-fpm", "php-cgi"}, .libraries = {"libphp"}},
     .maps = {.flags = flags_of, .command = naming_command},
     .doctor = {.no_jit = "PHP runs without its JIT, and only the JIT's code can be named"},
+    .guide = {.title = "PHP",
+              .start = "php -d opcache.enable_cli=1 -d opcache.jit_buffer_size=64M "
+                       "-d opcache.jit_debug=0x10",
+              .writes = "perf map",
+              .names = "functions and traces",
+              .since = "8.0"},
 };
 
 }  // namespace perfmap::runtimes

@@ -66,6 +66,9 @@ constinit const RuntimeInfo kPypy = {
              .command = naming_command,
              .naming_variables = kNamingVariables,
              .log = "pypy-%d.log"},
+    .guide = {.title = "PyPy",
+              .writes = "its own log",
+              .names = "loops and bridges, with file and line"},
 };
 
 }  // namespace perfmap::runtimes

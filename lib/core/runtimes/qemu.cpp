@@ -17,6 +17,11 @@ constinit const RuntimeInfo kQemu = {
     .id = "qemu",
     .title = "QEMU",
     .names = {.decode = decode},
+    .guide = {.title = "QEMU (user mode)",
+              .start = "qemu-x86_64 -perfmap",
+              .writes = "perf map",
+              .names = "translated blocks of the guest",
+              .since = "8.0"},
 };
 
 }  // namespace perfmap::runtimes

@@ -64,6 +64,9 @@ constinit const RuntimeInfo kRuby = {
              .command = naming_command,
              .naming_variables = kNamingVariables},
     .doctor = {.no_jit = "Ruby runs without YJIT, and only YJIT's code can be named"},
+    .guide = {.title = "Ruby (YJIT)",
+              .writes = "perf map",
+              .names = "methods and blocks, with file and line"},
 };
 
 }  // namespace perfmap::runtimes

@@ -147,6 +147,23 @@ bool is_too_old(const RuntimeInfo& runtime, std::string_view text) noexcept {
   return version != Version() && version < parse_version(runtime.maps.first_release);
 }
 
+std::string naming_start(const RuntimeInfo& runtime) {
+  std::string text(runtime.guide.start);
+  if (!text.empty()) return text;
+  for (const std::string_view variable : runtime.maps.naming_variables) {
+    const std::size_t value = variable.find('=') + 1;
+    const std::string_view quote = variable.find(' ') == std::string_view::npos ? "" : "'";
+    text.append(text.empty() ? "" : " ").append(variable.substr(0, value));
+    text.append(quote).append(variable.substr(value)).append(quote);
+  }
+  return text;
+}
+
+std::string_view naming_since(const RuntimeInfo& runtime) noexcept {
+  if (!runtime.guide.since.empty()) return runtime.guide.since;
+  return runtime.maps.first_release.empty() ? "any" : runtime.maps.first_release;
+}
+
 StartFlags start_flags(Runtime runtime, const ProgramStart& start) {
   const auto flags = runtime_info(runtime).maps.flags;
   return flags == nullptr ? StartFlags() : flags(start);

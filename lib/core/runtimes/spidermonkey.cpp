@@ -42,6 +42,10 @@ constinit const RuntimeInfo kSpidermonkey = {
     .id = "spidermonkey",
     .title = "SpiderMonkey",
     .names = {.decode = decode, .without_tier = from_function},
+    .guide = {.title = "Firefox (SpiderMonkey)",
+              .start = "IONPERF=func PERF_SPEW_DIR=/tmp MOZ_DISABLE_CONTENT_SANDBOX=1",
+              .writes = "jitdump",
+              .names = "JavaScript functions, with the tier"},
 };
 
 }  // namespace perfmap::runtimes

@@ -223,6 +223,9 @@ constinit const RuntimeInfo kV8 = {
                    "Node.js only interprets (--jitless), so no JavaScript function has code that a "
                    "map could name; without that option they have",
                .interprets_without_code = true},
+    .guide = {.title = "Node.js (V8)",
+              .writes = "perf map",
+              .names = "JavaScript and WebAssembly functions, with file, line and tier; builtins"},
 };
 
 }  // namespace perfmap::runtimes

@@ -56,6 +56,10 @@ constinit const RuntimeInfo kWasmtime = {
     .names = {.decode = decode},
     .signs = {.programs = {"wasmtime"}, .libraries = {"libwasmtime"}},
     .maps = {.flags = flags_of, .command = naming_command},
+    .guide = {.title = "wasmtime",
+              .start = "wasmtime --profile=perfmap",
+              .writes = "perf map",
+              .names = "functions of modules"},
 };
 
 }  // namespace perfmap::runtimes

@@ -7,6 +7,7 @@
 
 #include "perfmap/diagnostic.hpp"
 #include "perfmap/lint.hpp"
+#include "perfmap/output_file.hpp"
 #include "perfmap/types.hpp"
 
 namespace perfmap {
@@ -54,6 +55,11 @@ PERFMAP_API std::string to_lint_jsonl(const std::vector<FileFindings>& files);
 /// SARIF 2.1.0, one run. `version` is the program's. In a file without lines a region is a
 /// byteOffset.
 PERFMAP_API std::string to_sarif(const std::vector<FileFindings>& files, std::string_view version);
+
+/// How each runtime of the catalogue is started so that its code has names: a table, and
+/// {"schema":"perfmap.runtimes/1","runtimes":[…]}.
+PERFMAP_API void write_runtimes_text(OutputFile& out);
+PERFMAP_API void write_runtimes_json(OutputFile& out);
 
 /// Bytes in double quotes, as GNU diff and git quote file names: what append_visible() would escape
 /// becomes \NNN in octal, byte by byte, and a quote or backslash gets a backslash. So it is one

@@ -252,6 +252,15 @@ struct ProcessRules {
   bool fork_needs_map = false;  ///< a fork must write its own map
 };
 
+/// How a runtime is started so that its code has names, for people who read a table.
+struct NamingGuide {
+  std::string_view title = {};   ///< "OpenJDK (JVM)"
+  std::string_view start = {};   ///< as typed in a shell; empty: the naming variables of its maps
+  std::string_view writes = {};  ///< the files: "perf map", "jitdump"
+  std::string_view names = {};   ///< the code that has names then
+  std::string_view since = {};   ///< the first release; empty: that of its maps
+};
+
 /// A row of the catalogue.
 struct RuntimeInfo {
   Runtime runtime = Runtime::unknown;
@@ -264,7 +273,13 @@ struct RuntimeInfo {
   RuntimeStacks stacks = {};
   DoctorTexts doctor = {};
   ProcessRules lint = {};
+  NamingGuide guide = {};
 };
+
+/// What to type before a command, or to add to it, so that the runtime's code has names.
+PERFMAP_API std::string naming_start(const RuntimeInfo& runtime);
+/// "3.12", or "any".
+PERFMAP_API std::string_view naming_since(const RuntimeInfo& runtime) noexcept;
 
 /// All rows, in the order in which decode_name() tries them.
 PERFMAP_API std::span<const RuntimeInfo* const> all_runtimes() noexcept;

@@ -271,7 +271,7 @@ void add_ignored(const DoctorCase& facts, Diagnosis& diagnosis) {
 void add_dump(const DoctorCase& facts, const LookedFor& dump, Diagnosis& diagnosis) {
   const std::string name = kDumpName.of(facts.view.inner);
   const std::string convert =
-      concat("perfmap copy ", shell_word(dump.our_path), " -p ", facts.view.pid);
+      concat("perfmap copy ", shell_word(dump.our_path), " --to-pid ", facts.view.pid);
   const std::string path = visible(dump.our_path);
   if (!dump.has_marker) {
     warn(diagnosis, "no-marker",

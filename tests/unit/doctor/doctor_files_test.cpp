@@ -216,7 +216,7 @@ TEST_CASE("perf needs the marker mapping and the right name to find a dump", "[d
 
   process.maps(code + "30000-31000 r--p 0 8:1 7 /app/jit-3.dump\n");
   CHECK(ids_of(process.diagnose()) == Strings{"no-marker"});
-  CHECK(process.diagnose().findings[0].fix == "perfmap copy " + dump + " -p 42");
+  CHECK(process.diagnose().findings[0].fix == "perfmap copy " + dump + " --to-pid 42");
   fs::rename(dump, process.planted.path("root/app/jit-42.dump"));
   process.maps(code + "30000-31000 r-xp 0 8:1 7 /app/jit-42.dump\n");
   CHECK(ids_of(process.diagnose()) == Strings{"dump-name"});

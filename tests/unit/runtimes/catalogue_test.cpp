@@ -66,6 +66,26 @@ TEST_CASE("variables that enable names are understood by the runtime's own flag 
   }
 }
 
+TEST_CASE("the table of runtimes says for each how its code gets names", "[runtimes]") {
+  for (const RuntimeInfo* const one : all_runtimes()) {
+    CAPTURE(one->id);
+    CHECK(!one->guide.title.empty());
+    CHECK(!one->guide.writes.empty());
+    CHECK(!one->guide.names.empty());
+    CHECK(!naming_start(*one).empty());
+    CHECK(!naming_since(*one).empty());
+    // One fact in one place.
+    CHECK((one->guide.start.empty() || one->maps.naming_variables.empty()));
+    CHECK((one->guide.since.empty() || one->maps.first_release.empty()));
+  }
+  CHECK(naming_start(runtime_info(Runtime::v8)) ==
+        "NODE_OPTIONS='--perf-basic-prof --interpreted-frames-native-stack'");
+  CHECK(naming_start(runtime_info(Runtime::dotnet)) ==
+        "DOTNET_PerfMapEnabled=1 DOTNET_EnableWriteXorExecute=0");
+  CHECK(naming_since(runtime_info(Runtime::cpython)) == "3.12");
+  CHECK(naming_since(runtime_info(Runtime::v8)) == "any");
+}
+
 TEST_CASE("each tier belongs to one class", "[runtimes]") {
   std::set<std::string_view> names;
   std::size_t count = 0;
