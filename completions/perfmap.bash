@@ -10,7 +10,7 @@ _perfmap() {
   local command= word
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $word in
-      resolve|lint|merge|tidy|info|diff|doctor|stacks|pypylog|inject|write|copy|to-json|from-json|convert|watch|snapshot|gc|completions|help) command=$word; break ;;
+      resolve|lint|tidy|merge|diff|info|convert|to-json|from-json|stacks|inject|doctor|watch|snapshot|gc|write|copy|pypylog|help|version|completions) command=$word; break ;;
     esac
   done
   if [[ $previous == --color ]]; then
@@ -28,8 +28,8 @@ _perfmap() {
         --overlap) COMPREPLY=($(compgen -W 'last first inner perf' -- "$current")); return ;;
         --time) COMPREPLY=(); return ;;
         --format) COMPREPLY=($(compgen -W 'text json jsonl' -- "$current")); return ;;
-        --map-dir) compopt -o default; COMPREPLY=(); return ;;
-        --symfs) compopt -o default; COMPREPLY=(); return ;;
+        --map-dir) COMPREPLY=(); return ;;
+        --symfs) COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
         COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -m --map -j --jitdump -s --source --kind --any-owner --stop-at-close --overlap --time --lines --inlines --no-demangle --format --perf-script --map-dir --symfs --debuginfod --strict' -- "$current"))
@@ -55,6 +55,18 @@ _perfmap() {
       else
         compopt -o default; COMPREPLY=()
       fi ;;
+    tidy)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
+        -o|--output) compopt -o default; COMPREPLY=(); return ;;
+        --overlap) COMPREPLY=($(compgen -W 'last first inner' -- "$current")); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --stop-at-close -o --output --in-place --force --overlap' -- "$current"))
+      else
+        compopt -o default; COMPREPLY=()
+      fi ;;
     merge)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
@@ -68,15 +80,14 @@ _perfmap() {
       else
         compopt -o default; COMPREPLY=()
       fi ;;
-    tidy)
+    diff)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
         --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
-        -o|--output) compopt -o default; COMPREPLY=(); return ;;
-        --overlap) COMPREPLY=($(compgen -W 'last first inner' -- "$current")); return ;;
+        --format) COMPREPLY=($(compgen -W 'text json' -- "$current")); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --stop-at-close -o --output --in-place --force --overlap' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --stop-at-close --no-demangle --format' -- "$current"))
       else
         compopt -o default; COMPREPLY=()
       fi ;;
@@ -92,108 +103,16 @@ _perfmap() {
       else
         compopt -o default; COMPREPLY=()
       fi ;;
-    diff)
+    convert)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
         --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
-        --format) COMPREPLY=($(compgen -W 'text json' -- "$current")); return ;;
-      esac
-      if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --stop-at-close --no-demangle --format' -- "$current"))
-      else
-        compopt -o default; COMPREPLY=()
-      fi ;;
-    doctor)
-      case $previous in
-        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        --format) COMPREPLY=($(compgen -W 'text json' -- "$current")); return ;;
-        --map-dir) compopt -o default; COMPREPLY=(); return ;;
-        --symfs) compopt -o default; COMPREPLY=(); return ;;
-      esac
-      if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --format --map-dir --symfs --any-owner' -- "$current"))
-      else
-        compopt -o default; COMPREPLY=()
-      fi ;;
-    stacks)
-      case $previous in
-        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        --format) COMPREPLY=($(compgen -W 'folded perf-script speedscope firefox pprof html jsonl' -- "$current")); return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
-        -p|--pid) COMPREPLY=(); return ;;
-        --tid) COMPREPLY=(); return ;;
-        --comm) COMPREPLY=(); return ;;
-        --event) COMPREPLY=(); return ;;
+        --to) COMPREPLY=($(compgen -W 'perf-map jitdump json jsonl elf' -- "$current")); return ;;
         --time) COMPREPLY=(); return ;;
-        --max-stack) COMPREPLY=(); return ;;
-        --threads) COMPREPLY=(); return ;;
-        -m|--map) compopt -o default; COMPREPLY=(); return ;;
-        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
-        --map-dir) compopt -o default; COMPREPLY=(); return ;;
-        --symfs) compopt -o default; COMPREPLY=(); return ;;
-        --kallsyms) compopt -o default; COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --format -o --output -p --pid --tid --comm --event --time --lines --inlines --addresses --no-demangle --no-kernel --merge-tiers --with-pid --stats --max-stack --stitch --scan --jit-cfi --threads -m --map -j --jitdump --map-dir --symfs --kallsyms --any-owner --debuginfod' -- "$current"))
-      else
-        compopt -o default; COMPREPLY=()
-      fi ;;
-    pypylog)
-      case $previous in
-        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        --format) COMPREPLY=($(compgen -W 'text json speedscope folded html' -- "$current")); return ;;
-        -o|--output) compopt -o default; COMPREPLY=(); return ;;
-        --by) COMPREPLY=($(compgen -W 'loop function file' -- "$current")); return ;;
-        --top) COMPREPLY=(); return ;;
-        --annotate) COMPREPLY=(); return ;;
-        --ticks) COMPREPLY=($(compgen -W 'auto hex dec' -- "$current")); return ;;
-        --inner-bridges) COMPREPLY=($(compgen -W 'ignore count' -- "$current")); return ;;
-        --from) COMPREPLY=(); return ;;
-        --to) COMPREPLY=($(compgen -W 'perf-map jitdump' -- "$current")); return ;;
-        --perf-data) compopt -o default; COMPREPLY=(); return ;;
-        -p|--pid) COMPREPLY=(); return ;;
-        --time-conv) COMPREPLY=(); return ;;
-      esac
-      if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --format -o --output --by --top --annotate --ticks --inner-bridges --from --to --perf-data -p --pid --time-conv' -- "$current"))
-      else
-        compopt -o default; COMPREPLY=()
-      fi ;;
-    inject)
-      case $previous in
-        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        -o|--output) compopt -o default; COMPREPLY=(); return ;;
-        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
-        --map-dir) compopt -o default; COMPREPLY=(); return ;;
-        --symfs) compopt -o default; COMPREPLY=(); return ;;
-        --elf-dir) compopt -o default; COMPREPLY=(); return ;;
-      esac
-      if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -o --output -j --jitdump --map-dir --symfs --elf-dir --any-owner' -- "$current"))
-      else
-        compopt -o default; COMPREPLY=()
-      fi ;;
-    write)
-      case $previous in
-        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        -p|--pid) COMPREPLY=(); return ;;
-        -o|--output) compopt -o default; COMPREPLY=(); return ;;
-        --code) compopt -o default; COMPREPLY=(); return ;;
-      esac
-      if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -o --output --strict --jitdump --code' -- "$current"))
-      else
-        COMPREPLY=()
-      fi ;;
-    copy)
-      case $previous in
-        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
-        -p|--pid) COMPREPLY=(); return ;;
-        -o|--output) compopt -o default; COMPREPLY=(); return ;;
-      esac
-      if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --stop-at-close -p --pid -o --output --strict' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --stop-at-close -o --output --to --code --time' -- "$current"))
       else
         compopt -o default; COMPREPLY=()
       fi ;;
@@ -222,16 +141,52 @@ _perfmap() {
       else
         compopt -o default; COMPREPLY=()
       fi ;;
-    convert)
+    stacks)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
+        --format) COMPREPLY=($(compgen -W 'folded perf-script speedscope firefox pprof html jsonl' -- "$current")); return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
-        --to) COMPREPLY=($(compgen -W 'perf-map jitdump json jsonl elf' -- "$current")); return ;;
+        -p|--pid) COMPREPLY=(); return ;;
+        --tid) COMPREPLY=(); return ;;
+        --comm) COMPREPLY=(); return ;;
+        --event) COMPREPLY=(); return ;;
         --time) COMPREPLY=(); return ;;
+        --max-stack) COMPREPLY=(); return ;;
+        --threads) COMPREPLY=(); return ;;
+        -m|--map) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
+        --map-dir) COMPREPLY=(); return ;;
+        --symfs) COMPREPLY=(); return ;;
+        --kallsyms) compopt -o default; COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --stop-at-close -o --output --to --code --time' -- "$current"))
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --format -o --output -p --pid --tid --comm --event --time --lines --inlines --addresses --no-demangle --no-kernel --merge-tiers --with-pid --stats --max-stack --stitch --scan --jit-cfi --threads -m --map -j --jitdump --map-dir --symfs --kallsyms --any-owner --debuginfod' -- "$current"))
+      else
+        compopt -o default; COMPREPLY=()
+      fi ;;
+    inject)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -o|--output) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
+        --map-dir) COMPREPLY=(); return ;;
+        --symfs) COMPREPLY=(); return ;;
+        --elf-dir) COMPREPLY=(); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -o --output -j --jitdump --map-dir --symfs --elf-dir --any-owner' -- "$current"))
+      else
+        compopt -o default; COMPREPLY=()
+      fi ;;
+    doctor)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        --format) COMPREPLY=($(compgen -W 'text json' -- "$current")); return ;;
+        --map-dir) COMPREPLY=(); return ;;
+        --symfs) COMPREPLY=(); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --format --map-dir --symfs --any-owner' -- "$current"))
       else
         compopt -o default; COMPREPLY=()
       fi ;;
@@ -248,7 +203,7 @@ _perfmap() {
     snapshot)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        -o|--output) compopt -o default; COMPREPLY=(); return ;;
+        -o|--output) COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
         COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -o --output --any-owner --with-command-line' -- "$current"))
@@ -265,6 +220,69 @@ _perfmap() {
       else
         COMPREPLY=()
       fi ;;
+    write)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -p|--pid) COMPREPLY=(); return ;;
+        -o|--output) compopt -o default; COMPREPLY=(); return ;;
+        --code) compopt -o default; COMPREPLY=(); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -o --output --strict --jitdump --code' -- "$current"))
+      else
+        COMPREPLY=()
+      fi ;;
+    copy)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
+        -p|--pid) COMPREPLY=(); return ;;
+        -o|--output) compopt -o default; COMPREPLY=(); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --kind --any-owner --stop-at-close -p --pid -o --output --strict' -- "$current"))
+      else
+        compopt -o default; COMPREPLY=()
+      fi ;;
+    pypylog)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        --format) COMPREPLY=($(compgen -W 'text json speedscope folded html' -- "$current")); return ;;
+        -o|--output) compopt -o default; COMPREPLY=(); return ;;
+        --by) COMPREPLY=($(compgen -W 'loop function file' -- "$current")); return ;;
+        --top) COMPREPLY=(); return ;;
+        --annotate) COMPREPLY=(); return ;;
+        --ticks) COMPREPLY=($(compgen -W 'auto hex dec' -- "$current")); return ;;
+        --inner-bridges) COMPREPLY=($(compgen -W 'ignore count' -- "$current")); return ;;
+        --from) COMPREPLY=(); return ;;
+        --to) COMPREPLY=($(compgen -W 'perf-map jitdump' -- "$current")); return ;;
+        --perf-data) compopt -o default; COMPREPLY=(); return ;;
+        -p|--pid) COMPREPLY=(); return ;;
+        --time-conv) COMPREPLY=(); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --format -o --output --by --top --annotate --ticks --inner-bridges --from --to --perf-data -p --pid --time-conv' -- "$current"))
+      else
+        compopt -o default; COMPREPLY=()
+      fi ;;
+    help)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose' -- "$current"))
+      else
+        COMPREPLY=($(compgen -W 'resolve lint tidy merge diff info convert to-json from-json stacks inject doctor watch snapshot gc write copy pypylog help version completions' -- "$current"))
+      fi ;;
+    version)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose' -- "$current"))
+      else
+        COMPREPLY=()
+      fi ;;
     completions)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
@@ -274,16 +292,7 @@ _perfmap() {
       else
         COMPREPLY=($(compgen -W 'bash zsh fish' -- "$current"))
       fi ;;
-    help)
-      case $previous in
-        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-      esac
-      if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose' -- "$current"))
-      else
-        COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff doctor stacks pypylog inject write copy to-json from-json convert watch snapshot gc completions help' -- "$current"))
-      fi ;;
-    *) COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff doctor stacks pypylog inject write copy to-json from-json convert watch snapshot gc completions help --version -h --help --color -q --quiet -v --verbose' -- "$current")) ;;
+    *) COMPREPLY=($(compgen -W 'resolve lint tidy merge diff info convert to-json from-json stacks inject doctor watch snapshot gc write copy pypylog help version completions -V --version -h --help --color -q --quiet -v --verbose' -- "$current")) ;;
   esac
 }
 complete -F _perfmap perfmap

@@ -16,6 +16,12 @@ std::string joined(const std::vector<std::string>& words, const char* separator)
   return text;
 }
 
+std::string joined_values(const OptionDescription& option) {
+  std::vector<std::string> words;
+  for (const OptionValue& one : option.values) words.push_back(one.value);
+  return joined(words, " ");
+}
+
 std::string replaced(std::string text, const std::string& what, const std::string& with) {
   for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size()) {
     text.replace(at, what.size(), with);
@@ -28,7 +34,7 @@ constexpr const char* kBashFiles = "compopt -o default; COMPREPLY=()";
 
 /// What completes one of these values; in a list, after the last comma.
 std::string bash_reply(const OptionDescription& option) {
-  const std::string values = "-W '" + joined(option.values, " ") + "' -- ";
+  const std::string values = "-W '" + joined_values(option) + "' -- ";
   if (!option.takes_list) return "COMPREPLY=($(compgen " + values + "\"$current\"))";
   return "COMPREPLY=($(compgen -P \"${current%\"${current##*,}\"}\" " + values +
          "\"${current##*,}\"))";
@@ -98,8 +104,8 @@ std::string bash_script(const CommandDescription& program, const Commands& comma
 }
 
 std::string zsh_action(const OptionDescription& option) {
-  if (option.takes_list) return "_values -s , value " + joined(option.values, " ");
-  if (!option.values.empty()) return "(" + joined(option.values, " ") + ")";
+  if (option.takes_list) return "_values -s , value " + joined_values(option);
+  if (!option.values.empty()) return "(" + joined_values(option) + ")";
   return option.takes_file ? "_files" : " ";
 }
 
@@ -173,10 +179,10 @@ std::string fish_option(const OptionDescription& option, const std::string& cond
   } else if (option.takes_file) {
     line += " -F";
   } else if (option.takes_list) {
-    line += " -x -a " + fish_quoted("(__fish_complete_list , 'printf %s\\\\n " +
-                                    joined(option.values, " ") + "')");
+    line += " -x -a " +
+            fish_quoted("(__fish_complete_list , 'printf %s\\\\n " + joined_values(option) + "')");
   } else if (!option.values.empty()) {
-    line += (option.names.empty() ? " -a " : " -x -a ") + fish_quoted(joined(option.values, " "));
+    line += (option.names.empty() ? " -a " : " -x -a ") + fish_quoted(joined_values(option));
   } else if (option.takes_value && !option.names.empty()) {
     line += " -x";
   }

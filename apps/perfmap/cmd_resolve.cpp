@@ -630,7 +630,7 @@ std::string check_address(const std::string& text) {
 void declare_resolve(CommandOptions& command) {
   ResolveOptions& options = command.runs(run);
   command
-      .positional("address", options.addresses, "TEXT:HEX",
+      .positional("address", options.addresses, "ADDR",
                   "Addresses in hexadecimal, with 0x or without; '-': on stdin, one a line, "
                   "perhaps with a time")
       .check(check_address);
