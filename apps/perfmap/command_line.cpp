@@ -313,9 +313,8 @@ OptionDescription describe_option(const CLI::Option& option) {
   result.takes_directory = kind == "DIR";
   result.takes_pid = kind == "PID" || kind == kSource;
   result.takes_list = kind == "IDS";
-  result.repeats = result.takes_value &&
-                   option.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll &&
-                   option.get_items_expected_max() > 1;
+  result.repeats = result.takes_value && option.get_items_expected_max() > 1 &&
+                   option.get_multi_option_policy() != kLast;
   for (const std::string& value : values_of(type)) {
     result.values.push_back({value, std::string(text_of_value(long_name, value))});
   }
