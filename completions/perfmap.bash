@@ -1,4 +1,40 @@
 # bash completion for perfmap; made by 'perfmap completions bash'.
+_perfmap_pids() {
+  local file pid name
+  for file in /proc/[0-9]*/comm; do
+    pid=${file#/proc/} pid=${pid%/comm}
+    [[ $pid == "$current"* ]] || continue
+    { read -r name <"$file"; } 2>/dev/null || continue
+    COMPREPLY+=("$pid -- ${name//[^[:print:]]/?}")
+  done
+  # 37 and 42 insert one match after the other.
+  if [[ ${#COMPREPLY[@]} == 1 || ${COMP_TYPE-} == 37 || ${COMP_TYPE-} == 42 ]]; then
+    COMPREPLY=("${COMPREPLY[@]%% -- *}")
+  fi
+}
+_perfmap_sources() {
+  COMPREPLY=()
+  if [[ $current == [0-9]* ]]; then
+    mapfile -t COMPREPLY < <(compgen -f -- "$current")
+    _perfmap_pids
+  fi
+  [[ ${#COMPREPLY[@]} != 0 ]] || compopt -o default
+}
+_perfmap_directories() {
+  mapfile -t COMPREPLY < <(compgen -d -- "$current")
+  compopt -o filenames
+}
+# Options that count once, '|' between the names of one; and those that may repeat.
+_perfmap_options() {
+  local names word words=$2
+  for names in $1; do
+    for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+      [[ "|$names|" == *"|${word%%=*}|"* ]] && continue 2
+    done
+    words+=" ${names//|/ }"
+  done
+  COMPREPLY=($(compgen -W "$words" -- "$current"))
+}
 _perfmap() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
   # bash makes three words of --format=json.
@@ -10,7 +46,7 @@ _perfmap() {
   local command= word
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $word in
-      resolve|lint|merge|tidy|info|diff|doctor|stacks|pypylog|inject|write|copy|to-json|from-json|convert|watch|snapshot|gc|completions|help) command=$word; break ;;
+      resolve|lint|tidy|merge|diff|info|convert|to-json|from-json|stacks|inject|doctor|watch|snapshot|gc|write|copy|pypylog|help|version|completions) command=$word; break ;;
     esac
   done
   if [[ $previous == --color ]]; then
@@ -20,31 +56,25 @@ _perfmap() {
     resolve)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        -p|--pid) COMPREPLY=(); return ;;
+        -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
         -m|--map) compopt -o default; COMPREPLY=(); return ;;
         -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
-        -s|--source) compopt -o default; COMPREPLY=(); return ;;
-        -i|--input) compopt -o default; COMPREPLY=(); return ;;
+        -s|--source) _perfmap_sources; return ;;
         --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
         --overlap) COMPREPLY=($(compgen -W 'last first inner perf' -- "$current")); return ;;
         --time) COMPREPLY=(); return ;;
         --format) COMPREPLY=($(compgen -W 'text json jsonl' -- "$current")); return ;;
-        --map-dir) compopt -o default; COMPREPLY=(); return ;;
-        --symfs) compopt -o default; COMPREPLY=(); return ;;
+        --map-dir) _perfmap_directories; return ;;
+        --symfs) _perfmap_directories; return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -m --map -j --jitdump -s --source -i --input --kind --any-owner --stop-at-close --overlap --time --lines --inlines --no-demangle --format --perf-script --map-dir --symfs --debuginfod --strict' -- "$current"))
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close --overlap --time --lines --inlines --no-demangle --format --perf-script --map-dir --symfs --debuginfod --strict' '-p --pid -m --map -j --jitdump -s --source'
       else
         COMPREPLY=()
       fi ;;
     lint)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        -p|--pid) COMPREPLY=(); return ;;
-        -m|--map) compopt -o default; COMPREPLY=(); return ;;
-        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
-        -s|--source) compopt -o default; COMPREPLY=(); return ;;
-        -i|--input) compopt -o default; COMPREPLY=(); return ;;
         --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
         --format) COMPREPLY=($(compgen -W 'pretty gcc json jsonl sarif github' -- "$current")); return ;;
         --select) COMPREPLY=($(compgen -P "${current%"${current##*,}"}" -W 'PM001 PM002 PM003 PM004 PM005 PM006 PM007 PM008 PM009 PM010 PM011 PM012 PM013 PM014 PM015 PM020 PM021 PM022 PM023 PM024 PM025 PM030 PM031 PM032 PM033 PM034 PM035 PM060 PM061 PM062 PM063 PM064 PM065 PM066 PM067 PM068 PM069 PM070 PM090 PM091 PM092 PM093 PM094 PM095 PM101 PM102 PM103 PM104 PM105 PM106 PM107 PM108 PM109 PM110 PM111 PM112 PM113 PM114 JD101 JD102 JD103 JD104 JD105 JD106 JD107 JD108 JD109 JD110 JD201 JD202 JD203 JD204 JD205 JD206 JD207 JD208 JD209 JD210 JD211 JD212 JD213 JD214 JD215 JD216 JD301 JD302 JD303 JD304 JD305 JD306 JD307 XF001 XF002 XF003 XF004 XF005 PL101 PL102 PL103 PL104 PL105 PL106 PL107 PL108' -- "${current##*,}")); return ;;
@@ -57,120 +87,198 @@ _perfmap() {
         --explain) COMPREPLY=($(compgen -W 'PM001 PM002 PM003 PM004 PM005 PM006 PM007 PM008 PM009 PM010 PM011 PM012 PM013 PM014 PM015 PM020 PM021 PM022 PM023 PM024 PM025 PM030 PM031 PM032 PM033 PM034 PM035 PM060 PM061 PM062 PM063 PM064 PM065 PM066 PM067 PM068 PM069 PM070 PM090 PM091 PM092 PM093 PM094 PM095 PM101 PM102 PM103 PM104 PM105 PM106 PM107 PM108 PM109 PM110 PM111 PM112 PM113 PM114 JD101 JD102 JD103 JD104 JD105 JD106 JD107 JD108 JD109 JD110 JD201 JD202 JD203 JD204 JD205 JD206 JD207 JD208 JD209 JD210 JD211 JD212 JD213 JD214 JD215 JD216 JD301 JD302 JD303 JD304 JD305 JD306 JD307 XF001 XF002 XF003 XF004 XF005 PL101 PL102 PL103 PL104 PL105 PL106 PL107 PL108' -- "$current")); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -m --map -j --jitdump -s --source -i --input --kind --any-owner --stop-at-close --format --select --ignore --severity --fail-level --reader --max-findings --recording --statistics --fix --diff --force --rules --explain' -- "$current"))
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close --format --severity --fail-level --reader --max-findings --recording --statistics --fix --diff --force --rules --explain' '--select --ignore'
       else
-        compopt -o default; COMPREPLY=()
+        _perfmap_sources
+      fi ;;
+    tidy)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
+        -o|--output) compopt -o default; COMPREPLY=(); return ;;
+        --overlap) COMPREPLY=($(compgen -W 'last first inner' -- "$current")); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close -o|--output --in-place --force --overlap' ''
+      else
+        _perfmap_sources
       fi ;;
     merge)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        -p|--pid) COMPREPLY=(); return ;;
-        -m|--map) compopt -o default; COMPREPLY=(); return ;;
-        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
-        -s|--source) compopt -o default; COMPREPLY=(); return ;;
-        -i|--input) compopt -o default; COMPREPLY=(); return ;;
         --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
         --overlap) COMPREPLY=($(compgen -W 'last first inner' -- "$current")); return ;;
         --to) COMPREPLY=($(compgen -W 'perf-map jitdump json' -- "$current")); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -m --map -j --jitdump -s --source -i --input --kind --any-owner --stop-at-close -o --output --overlap --keep --check --to' -- "$current"))
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close -o|--output --overlap --keep --check --to' ''
       else
-        compopt -o default; COMPREPLY=()
+        _perfmap_sources
       fi ;;
-    tidy)
+    diff)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        -p|--pid) COMPREPLY=(); return ;;
-        -m|--map) compopt -o default; COMPREPLY=(); return ;;
-        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
-        -s|--source) compopt -o default; COMPREPLY=(); return ;;
-        -i|--input) compopt -o default; COMPREPLY=(); return ;;
         --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
-        -o|--output) compopt -o default; COMPREPLY=(); return ;;
-        --overlap) COMPREPLY=($(compgen -W 'last first inner' -- "$current")); return ;;
+        --format) COMPREPLY=($(compgen -W 'text json' -- "$current")); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -m --map -j --jitdump -s --source -i --input --kind --any-owner --stop-at-close -o --output --in-place --force --overlap' -- "$current"))
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close --no-demangle --format' ''
       else
-        compopt -o default; COMPREPLY=()
+        _perfmap_sources
       fi ;;
     info)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        -p|--pid) COMPREPLY=(); return ;;
-        -m|--map) compopt -o default; COMPREPLY=(); return ;;
-        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
-        -s|--source) compopt -o default; COMPREPLY=(); return ;;
-        -i|--input) compopt -o default; COMPREPLY=(); return ;;
         --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
         --by) COMPREPLY=($(compgen -W 'name prefix tier' -- "$current")); return ;;
         --format) COMPREPLY=($(compgen -W 'text json' -- "$current")); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -m --map -j --jitdump -s --source -i --input --kind --any-owner --stop-at-close --by --no-demangle --format' -- "$current"))
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close --by --no-demangle --format' ''
       else
-        compopt -o default; COMPREPLY=()
+        _perfmap_sources
       fi ;;
-    diff)
+    convert)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        -p|--pid) COMPREPLY=(); return ;;
-        -m|--map) compopt -o default; COMPREPLY=(); return ;;
-        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
-        -s|--source) compopt -o default; COMPREPLY=(); return ;;
-        -i|--input) compopt -o default; COMPREPLY=(); return ;;
         --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
-        --format) COMPREPLY=($(compgen -W 'text json' -- "$current")); return ;;
+        -o|--output) compopt -o default; COMPREPLY=(); return ;;
+        --to) COMPREPLY=($(compgen -W 'perf-map jitdump json jsonl elf' -- "$current")); return ;;
+        --time) COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -m --map -j --jitdump -s --source -i --input --kind --any-owner --stop-at-close --no-demangle --format' -- "$current"))
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close -o|--output --to --code --time' ''
       else
-        compopt -o default; COMPREPLY=()
+        _perfmap_sources
       fi ;;
-    doctor)
+    to-json)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        -p|--pid) COMPREPLY=(); return ;;
-        -m|--map) compopt -o default; COMPREPLY=(); return ;;
-        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
-        -s|--source) compopt -o default; COMPREPLY=(); return ;;
-        -i|--input) compopt -o default; COMPREPLY=(); return ;;
-        --format) COMPREPLY=($(compgen -W 'text json' -- "$current")); return ;;
-        --map-dir) compopt -o default; COMPREPLY=(); return ;;
-        --symfs) compopt -o default; COMPREPLY=(); return ;;
+        --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
+        -o|--output) compopt -o default; COMPREPLY=(); return ;;
+        --format) COMPREPLY=($(compgen -W 'json jsonl' -- "$current")); return ;;
+        --overlap) COMPREPLY=($(compgen -W 'last first inner' -- "$current")); return ;;
+        --time) COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -m --map -j --jitdump -s --source -i --input --format --map-dir --symfs --runtimes --any-owner' -- "$current"))
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close -o|--output --format --effective --overlap --time --code' ''
+      else
+        _perfmap_sources
+      fi ;;
+    from-json)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -o|--output) compopt -o default; COMPREPLY=(); return ;;
+        --to) COMPREPLY=($(compgen -W 'perf-map jitdump' -- "$current")); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose -o|--output --to' ''
       else
         compopt -o default; COMPREPLY=()
       fi ;;
     stacks)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        -m|--map) compopt -o default; COMPREPLY=(); return ;;
-        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
-        -s|--source) compopt -o default; COMPREPLY=(); return ;;
-        -i|--input) compopt -o default; COMPREPLY=(); return ;;
         --format) COMPREPLY=($(compgen -W 'folded perf-script speedscope firefox pprof html jsonl' -- "$current")); return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
-        -p|--pid) COMPREPLY=(); return ;;
+        -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
         --tid) COMPREPLY=(); return ;;
         --comm) COMPREPLY=(); return ;;
         --event) COMPREPLY=(); return ;;
-        --from) COMPREPLY=(); return ;;
-        --to-time) COMPREPLY=(); return ;;
+        --time) COMPREPLY=(); return ;;
         --max-stack) COMPREPLY=(); return ;;
         --threads) COMPREPLY=(); return ;;
-        --map-dir) compopt -o default; COMPREPLY=(); return ;;
-        --symfs) compopt -o default; COMPREPLY=(); return ;;
+        -m|--map) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
+        --map-dir) _perfmap_directories; return ;;
+        --symfs) _perfmap_directories; return ;;
         --kallsyms) compopt -o default; COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -m --map -j --jitdump -s --source -i --input --format -o --output -p --pid --tid --comm --event --from --to-time --lines --inlines --addresses --no-demangle --no-kernel --merge-tiers --with-pid --stats --max-stack --stitch --scan --jit-cfi --threads --map-dir --symfs --kallsyms --any-owner --debuginfod' -- "$current"))
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --format -o|--output --time --lines --inlines --addresses --no-demangle --no-kernel --merge-tiers --with-pid --stats --max-stack --stitch --scan --jit-cfi --threads --map-dir --symfs --kallsyms --any-owner --debuginfod' '-p --pid --tid --comm --event -m --map -j --jitdump'
       else
         compopt -o default; COMPREPLY=()
+      fi ;;
+    inject)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -o|--output) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
+        --map-dir) _perfmap_directories; return ;;
+        --symfs) _perfmap_directories; return ;;
+        --elf-dir) _perfmap_directories; return ;;
+      esac
+      if [[ $current == -* ]]; then
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose -o|--output --map-dir --symfs --elf-dir --any-owner' '-j --jitdump'
+      else
+        compopt -o default; COMPREPLY=()
+      fi ;;
+    doctor)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        --format) COMPREPLY=($(compgen -W 'text json' -- "$current")); return ;;
+        --map-dir) _perfmap_directories; return ;;
+        --symfs) _perfmap_directories; return ;;
+      esac
+      if [[ $current == -* ]]; then
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --format --map-dir --symfs --any-owner' ''
+      else
+        _perfmap_sources
+      fi ;;
+    watch)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        --format) COMPREPLY=($(compgen -W 'text jsonl' -- "$current")); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --new-only --any-owner --no-demangle --format' ''
+      else
+        COMPREPLY=(); _perfmap_pids
+      fi ;;
+    snapshot)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -o|--output) _perfmap_directories; return ;;
+      esac
+      if [[ $current == -* ]]; then
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose -o|--output --any-owner --with-command-line' ''
+      else
+        COMPREPLY=(); _perfmap_pids
+      fi ;;
+    gc)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        --format) COMPREPLY=($(compgen -W 'text json' -- "$current")); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose -n|--dry-run --any-owner --one-namespace --format' ''
+      else
+        COMPREPLY=()
+      fi ;;
+    write)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
+        -o|--output) compopt -o default; COMPREPLY=(); return ;;
+        --code) compopt -o default; COMPREPLY=(); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose -p|--pid -o|--output --strict --jitdump --code' ''
+      else
+        COMPREPLY=()
+      fi ;;
+    copy)
+      case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
+        -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
+        -o|--output) compopt -o default; COMPREPLY=(); return ;;
+      esac
+      if [[ $current == -* ]]; then
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close -p|--pid -o|--output --strict' ''
+      else
+        _perfmap_sources
       fi ;;
     pypylog)
       case $previous in
@@ -183,146 +291,31 @@ _perfmap() {
         --ticks) COMPREPLY=($(compgen -W 'auto hex dec' -- "$current")); return ;;
         --inner-bridges) COMPREPLY=($(compgen -W 'ignore count' -- "$current")); return ;;
         --from) COMPREPLY=(); return ;;
-        --to-time) COMPREPLY=(); return ;;
         --to) COMPREPLY=($(compgen -W 'perf-map jitdump' -- "$current")); return ;;
         --perf-data) compopt -o default; COMPREPLY=(); return ;;
-        -p|--pid) COMPREPLY=(); return ;;
+        -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
         --time-conv) COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --format -o --output --by --top --annotate --ticks --inner-bridges --from --to-time --to --perf-data -p --pid --time-conv' -- "$current"))
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --format -o|--output --by --top --annotate --ticks --inner-bridges --from --perf-data -p|--pid --time-conv' '--to'
       else
         compopt -o default; COMPREPLY=()
       fi ;;
-    inject)
+    help)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        -o|--output) compopt -o default; COMPREPLY=(); return ;;
-        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
-        --map-dir) compopt -o default; COMPREPLY=(); return ;;
-        --symfs) compopt -o default; COMPREPLY=(); return ;;
-        --elf-dir) compopt -o default; COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -o --output -j --jitdump --map-dir --symfs --elf-dir --any-owner' -- "$current"))
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose' ''
       else
-        compopt -o default; COMPREPLY=()
+        COMPREPLY=($(compgen -W 'resolve lint tidy merge diff info convert to-json from-json stacks inject doctor watch snapshot gc write copy pypylog help version completions' -- "$current"))
       fi ;;
-    write)
+    version)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        --to-pid) COMPREPLY=(); return ;;
-        -o|--output) compopt -o default; COMPREPLY=(); return ;;
-        --code) compopt -o default; COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose --to-pid -o --output --strict --jitdump --code' -- "$current"))
-      else
-        COMPREPLY=()
-      fi ;;
-    copy)
-      case $previous in
-        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        -p|--pid) COMPREPLY=(); return ;;
-        -m|--map) compopt -o default; COMPREPLY=(); return ;;
-        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
-        -s|--source) compopt -o default; COMPREPLY=(); return ;;
-        -i|--input) compopt -o default; COMPREPLY=(); return ;;
-        --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
-        --to-pid) COMPREPLY=(); return ;;
-        -o|--output) compopt -o default; COMPREPLY=(); return ;;
-      esac
-      if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -m --map -j --jitdump -s --source -i --input --kind --any-owner --stop-at-close --to-pid -o --output --strict' -- "$current"))
-      else
-        compopt -o default; COMPREPLY=()
-      fi ;;
-    to-json)
-      case $previous in
-        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        -p|--pid) COMPREPLY=(); return ;;
-        -m|--map) compopt -o default; COMPREPLY=(); return ;;
-        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
-        -s|--source) compopt -o default; COMPREPLY=(); return ;;
-        -i|--input) compopt -o default; COMPREPLY=(); return ;;
-        --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
-        -o|--output) compopt -o default; COMPREPLY=(); return ;;
-        --to) COMPREPLY=($(compgen -W 'perf-map jitdump json jsonl elf' -- "$current")); return ;;
-        --overlap) COMPREPLY=($(compgen -W 'last first inner' -- "$current")); return ;;
-        --time) COMPREPLY=(); return ;;
-      esac
-      if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -m --map -j --jitdump -s --source -i --input --kind --any-owner --stop-at-close -o --output --to --effective --overlap --time --code' -- "$current"))
-      else
-        compopt -o default; COMPREPLY=()
-      fi ;;
-    from-json)
-      case $previous in
-        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        -p|--pid) COMPREPLY=(); return ;;
-        -m|--map) compopt -o default; COMPREPLY=(); return ;;
-        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
-        -s|--source) compopt -o default; COMPREPLY=(); return ;;
-        -i|--input) compopt -o default; COMPREPLY=(); return ;;
-        --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
-        -o|--output) compopt -o default; COMPREPLY=(); return ;;
-        --to) COMPREPLY=($(compgen -W 'perf-map jitdump json jsonl elf' -- "$current")); return ;;
-        --overlap) COMPREPLY=($(compgen -W 'last first inner' -- "$current")); return ;;
-        --time) COMPREPLY=(); return ;;
-      esac
-      if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -m --map -j --jitdump -s --source -i --input --kind --any-owner --stop-at-close -o --output --to --effective --overlap --time --code' -- "$current"))
-      else
-        compopt -o default; COMPREPLY=()
-      fi ;;
-    convert)
-      case $previous in
-        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        -p|--pid) COMPREPLY=(); return ;;
-        -m|--map) compopt -o default; COMPREPLY=(); return ;;
-        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
-        -s|--source) compopt -o default; COMPREPLY=(); return ;;
-        -i|--input) compopt -o default; COMPREPLY=(); return ;;
-        --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
-        -o|--output) compopt -o default; COMPREPLY=(); return ;;
-        --to) COMPREPLY=($(compgen -W 'perf-map jitdump json jsonl elf' -- "$current")); return ;;
-        --overlap) COMPREPLY=($(compgen -W 'last first inner' -- "$current")); return ;;
-        --time) COMPREPLY=(); return ;;
-      esac
-      if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -m --map -j --jitdump -s --source -i --input --kind --any-owner --stop-at-close -o --output --to --effective --overlap --time --code' -- "$current"))
-      else
-        compopt -o default; COMPREPLY=()
-      fi ;;
-    watch)
-      case $previous in
-        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        -p|--pid) COMPREPLY=(); return ;;
-        --format) COMPREPLY=($(compgen -W 'text jsonl' -- "$current")); return ;;
-      esac
-      if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid --new-only --any-owner --no-demangle --format' -- "$current"))
-      else
-        COMPREPLY=()
-      fi ;;
-    snapshot)
-      case $previous in
-        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        -p|--pid) COMPREPLY=(); return ;;
-        -o|--output) compopt -o default; COMPREPLY=(); return ;;
-      esac
-      if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -p --pid -o --output --any-owner --with-command-line' -- "$current"))
-      else
-        COMPREPLY=()
-      fi ;;
-    gc)
-      case $previous in
-        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        --format) COMPREPLY=($(compgen -W 'text json' -- "$current")); return ;;
-      esac
-      if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose -n --dry-run --any-owner --one-namespace --format' -- "$current"))
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose' ''
       else
         COMPREPLY=()
       fi ;;
@@ -331,20 +324,11 @@ _perfmap() {
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
       esac
       if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose' -- "$current"))
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose' ''
       else
         COMPREPLY=($(compgen -W 'bash zsh fish' -- "$current"))
       fi ;;
-    help)
-      case $previous in
-        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-      esac
-      if [[ $current == -* ]]; then
-        COMPREPLY=($(compgen -W '-h --help --color -q --quiet -v --verbose' -- "$current"))
-      else
-        COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff doctor stacks pypylog inject write copy to-json from-json convert watch snapshot gc completions help' -- "$current"))
-      fi ;;
-    *) COMPREPLY=($(compgen -W 'resolve lint merge tidy info diff doctor stacks pypylog inject write copy to-json from-json convert watch snapshot gc completions help --version -h --help --color -q --quiet -v --verbose' -- "$current")) ;;
+    *) COMPREPLY=($(compgen -W 'resolve lint tidy merge diff info convert to-json from-json stacks inject doctor watch snapshot gc write copy pypylog help version completions -V --version -h --help --color -q --quiet -v --verbose' -- "$current")) ;;
   esac
 }
 complete -F _perfmap perfmap

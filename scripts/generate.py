@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Generates files from the program: completions, option lists of the manual pages,
+"""Generates files from the program: completions, sections of the manual pages,
 docs/diagnostics.md, and the table of runtimes in README.md.  generate.py PERFMAP MAN_OPTIONS [--check]
 
 With --check nothing is written: the names of files that would change are printed, and the exit
@@ -40,12 +40,16 @@ def readme(perfmap):
 
 
 def manual_page(path, man_options):
-    """The page with the section OPTIONS replaced by the parser's output."""
+    """The page with the sections that the program knows replaced by its output."""
     name = path.name.split(".")[0]
     command = name.removeprefix("perfmap-") if name != "perfmap" else name
-    options = run(man_options, command)
-    return re.sub(r"(?s)# OPTIONS\n\n.*?(?=\n# )", lambda _: "# OPTIONS\n\n" + options.rstrip() +
-                  "\n", path.read_text(), count=1)
+    page = path.read_text()
+    for section in re.split(r"(?m)^(?=# )", run(man_options, command))[1:]:
+        title = section.split("\n", 1)[0]
+        page, count = re.subn(rf"(?ms)^{title}\n.*?(?=^# |\Z)", lambda _: section, page, count=1)
+        if count == 0:
+            sys.exit(f"{path}: no section '{title}'")
+    return page
 
 
 def generated(perfmap, man_options):

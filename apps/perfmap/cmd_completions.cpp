@@ -16,6 +16,12 @@ std::string joined(const std::vector<std::string>& words, const char* separator)
   return text;
 }
 
+std::string joined_values(const OptionDescription& option) {
+  std::vector<std::string> words;
+  for (const OptionValue& one : option.values) words.push_back(one.value);
+  return joined(words, " ");
+}
+
 std::string replaced(std::string text, const std::string& what, const std::string& with) {
   for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size()) {
     text.replace(at, what.size(), with);
@@ -23,40 +29,87 @@ std::string replaced(std::string text, const std::string& what, const std::strin
   return text;
 }
 
-/// bash completes file names itself with `-o default`.
+/// bash completes file names itself with `-o default`. A list of pids shows names of commands; what
+/// is inserted is the part that all have in common, which ends within the pid.
+constexpr std::string_view kBashFunctions = R"(_perfmap_pids() {
+  local file pid name
+  for file in /proc/[0-9]*/comm; do
+    pid=${file#/proc/} pid=${pid%/comm}
+    [[ $pid == "$current"* ]] || continue
+    { read -r name <"$file"; } 2>/dev/null || continue
+    COMPREPLY+=("$pid -- ${name//[^[:print:]]/?}")
+  done
+  # 37 and 42 insert one match after the other.
+  if [[ ${#COMPREPLY[@]} == 1 || ${COMP_TYPE-} == 37 || ${COMP_TYPE-} == 42 ]]; then
+    COMPREPLY=("${COMPREPLY[@]%% -- *}")
+  fi
+}
+_perfmap_sources() {
+  COMPREPLY=()
+  if [[ $current == [0-9]* ]]; then
+    mapfile -t COMPREPLY < <(compgen -f -- "$current")
+    _perfmap_pids
+  fi
+  [[ ${#COMPREPLY[@]} != 0 ]] || compopt -o default
+}
+_perfmap_directories() {
+  mapfile -t COMPREPLY < <(compgen -d -- "$current")
+  compopt -o filenames
+}
+# Options that count once, '|' between the names of one; and those that may repeat.
+_perfmap_options() {
+  local names word words=$2
+  for names in $1; do
+    for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+      [[ "|$names|" == *"|${word%%=*}|"* ]] && continue 2
+    done
+    words+=" ${names//|/ }"
+  done
+  COMPREPLY=($(compgen -W "$words" -- "$current"))
+}
+)";
 constexpr const char* kBashFiles = "compopt -o default; COMPREPLY=()";
 
 /// What completes one of these values; in a list, after the last comma.
 std::string bash_reply(const OptionDescription& option) {
-  const std::string values = "-W '" + joined(option.values, " ") + "' -- ";
+  const std::string values = "-W '" + joined_values(option) + "' -- ";
   if (!option.takes_list) return "COMPREPLY=($(compgen " + values + "\"$current\"))";
   return "COMPREPLY=($(compgen -P \"${current%\"${current##*,}\"}\" " + values +
          "\"${current##*,}\"))";
 }
 
-/// The words that may follow the name of a command, but for files.
+std::string bash_action(const OptionDescription& option) {
+  if (!option.values.empty()) return bash_reply(option);
+  if (option.takes_directory) return "_perfmap_directories";
+  if (option.takes_file && option.takes_pid) return "_perfmap_sources";
+  if (option.takes_pid) return "COMPREPLY=(); _perfmap_pids";
+  return option.takes_file ? kBashFiles : "COMPREPLY=()";
+}
+
+/// What may follow the name of a command.
 std::string bash_case(const CommandDescription& command) {
-  std::string options;
+  std::string once;
+  std::string many;
   std::string values;
   std::string positional = "COMPREPLY=()";
   for (const OptionDescription& option : command.options) {
-    const std::string reply = bash_reply(option);
+    const std::string action = bash_action(option);
     if (option.names.empty()) {
-      if (!option.values.empty()) positional = reply;
-      if (option.takes_file) positional = kBashFiles;
+      positional = action;
       continue;
     }
-    options += " " + joined(option.names, " ");
+    if (option.repeats) {
+      many += " " + joined(option.names, " ");
+    } else {
+      once += " " + joined(option.names, "|");
+    }
     if (!option.takes_value) continue;
-    const std::string action = !option.values.empty() ? reply
-                               : option.takes_file    ? kBashFiles
-                                                      : "COMPREPLY=()";
     values += "        " + joined(option.names, "|") + ") " + action + "; return ;;\n";
   }
   return "    " + command.name + ")\n      case $previous in\n" + values +
-         "      esac\n      if [[ $current == -* ]]; then\n        COMPREPLY=($(compgen -W '" +
-         options.substr(options.empty() ? 0 : 1) + "' -- \"$current\"))\n      else\n        " +
-         positional + "\n      fi ;;\n";
+         "      esac\n      if [[ $current == -* ]]; then\n        _perfmap_options '" +
+         once.substr(once.empty() ? 0 : 1) + "' '" + many.substr(many.empty() ? 0 : 1) +
+         "'\n      else\n        " + positional + "\n      fi ;;\n";
 }
 
 std::string names_of_commands(const Commands& commands) {
@@ -67,7 +120,8 @@ std::string names_of_commands(const Commands& commands) {
 
 std::string bash_script(const CommandDescription& program, const Commands& commands) {
   std::string script =
-      "# bash completion for perfmap; made by 'perfmap completions bash'.\n"
+      "# bash completion for perfmap; made by 'perfmap completions bash'.\n" +
+      std::string(kBashFunctions) +
       "_perfmap() {\n"
       "  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}\n"
       "  # bash makes three words of --format=json.\n"
@@ -97,9 +151,26 @@ std::string bash_script(const CommandDescription& program, const Commands& comma
          joined(global, " ") + "' -- \"$current\")) ;;\n  esac\n}\ncomplete -F _perfmap perfmap\n";
 }
 
+constexpr std::string_view kZshFunctions = R"(_perfmap_pids() {
+  local -a pids
+  local file name
+  for file in /proc/[0-9]*/comm(N); do
+    { read -r name <$file } 2>/dev/null || continue
+    pids+=("${file:h:t}:${name//[^[:print:]]/?}")
+  done
+  _describe -t processes process pids
+}
+_perfmap_sources() {
+  _files
+  [[ $PREFIX != [0-9]* ]] || _perfmap_pids
+}
+)";
+
 std::string zsh_action(const OptionDescription& option) {
-  if (option.takes_list) return "_values -s , value " + joined(option.values, " ");
-  if (!option.values.empty()) return "(" + joined(option.values, " ") + ")";
+  if (option.takes_list) return "_values -s , value " + joined_values(option);
+  if (!option.values.empty()) return "(" + joined_values(option) + ")";
+  if (option.takes_directory) return "_path_files -/";
+  if (option.takes_pid) return option.takes_file ? "_perfmap_sources" : "_perfmap_pids";
   return option.takes_file ? "_files" : " ";
 }
 
@@ -109,7 +180,8 @@ std::string zsh_quoted(const std::string& text) {
 
 /// The value may also follow after '=' or, with zsh's "=", in the next word.
 std::string zsh_option(const OptionDescription& option, const std::string& name) {
-  std::string text = "'*" + name;
+  std::string text = option.repeats ? "'*" : "'(" + joined(option.names, " ") + ")";
+  text += name;
   if (option.takes_value && name.starts_with("--")) text += "=";
   text += "[" + zsh_quoted(option.help) + "]";
   if (option.takes_value) text += ":value:" + zsh_action(option);
@@ -121,8 +193,8 @@ std::string zsh_arguments(const CommandDescription& command) {
   for (const OptionDescription& option : command.options) {
     const std::string description = zsh_quoted(option.help);
     if (option.names.empty()) {
-      text +=
-          " \\\n        '*:" + replaced(description, ":", "\\:") + ":" + zsh_action(option) + "'";
+      text += std::string(" \\\n        '") + (option.repeats ? "*:" : ":") +
+              replaced(description, ":", "\\:") + ":" + zsh_action(option) + "'";
       continue;
     }
     for (const std::string& name : option.names) {
@@ -135,7 +207,8 @@ std::string zsh_arguments(const CommandDescription& command) {
 std::string zsh_script(const CommandDescription& program, const Commands& commands) {
   std::string script =
       "#compdef perfmap\n"
-      "# zsh completion for perfmap; made by 'perfmap completions zsh'.\n"
+      "# zsh completion for perfmap; made by 'perfmap completions zsh'.\n" +
+      std::string(kZshFunctions) +
       "_perfmap() {\n"
       "  local context state state_descr line\n"
       "  typeset -A opt_args\n"
@@ -163,24 +236,66 @@ std::string fish_quoted(const std::string& text) {
   return "'" + replaced(replaced(text, "\\", "\\\\"), "'", "\\'") + "'";
 }
 
-std::string fish_option(const OptionDescription& option, const std::string& condition) {
-  std::string line = "complete -c perfmap -n " + fish_quoted(condition);
+/// Values with their descriptions, as words of fish.
+std::string fish_values(const OptionDescription& option) {
+  std::string words;
+  for (const OptionValue& one : option.values) {
+    if (!words.empty()) words += ' ';
+    words += one.value;
+    if (!one.text.empty()) words += "\\t" + fish_quoted(one.text);
+  }
+  return fish_quoted(words);
+}
+
+bool takes_rules(const OptionDescription& option) {
+  return option.value_name == "ID" || option.value_name == "IDS";
+}
+
+/// What completes the value, as options of `complete`.
+std::string fish_action(const OptionDescription& option) {
+  const bool is_positional = option.names.empty();
+  const std::string only = is_positional ? "" : " -x";
+  if (option.takes_list) return only + " -a '(__fish_complete_list , __perfmap_rules)'";
+  if (takes_rules(option)) return only + " -a '(__perfmap_rules)'";
+  if (!option.values.empty()) return only + " -a " + fish_values(option);
+  if (option.takes_directory) return only + " -a '(__fish_complete_directories)'";
+  if (option.takes_file) {
+    const std::string files = is_positional ? " -F" : " -r -F";
+    return option.takes_pid ? files + " -a '(__perfmap_pids)'" : files;
+  }
+  if (option.takes_pid) return only + " -a '(__fish_complete_pids)'";
+  return option.takes_value ? only : "";
+}
+
+std::string fish_option(const OptionDescription& option, std::string condition) {
+  std::string names;
+  std::string given;
   for (const std::string& name : option.names) {
-    line += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
+    const bool is_long = name.starts_with("--");
+    names += is_long ? " -l " + name.substr(2) : " -s " + name.substr(1);
+    given += " " + name;
   }
-  if (option.takes_file && !option.names.empty()) {
-    line += " -r -F";
-  } else if (option.takes_file) {
-    line += " -F";
-  } else if (option.takes_list) {
-    line += " -x -a " + fish_quoted("(__fish_complete_list , 'printf %s\\\\n " +
-                                    joined(option.values, " ") + "')");
-  } else if (!option.values.empty()) {
-    line += (option.names.empty() ? " -a " : " -x -a ") + fish_quoted(joined(option.values, " "));
-  } else if (option.takes_value && !option.names.empty()) {
-    line += " -x";
+  if (!option.names.empty() && !option.repeats) {
+    condition += "; and not __perfmap_given ";
+    condition += (option.takes_value ? "value" : "flag") + given;
   }
-  return line + " -d " + fish_quoted(option.help) + "\n";
+  return "complete -c perfmap -n " + fish_quoted(condition) + names + fish_action(option) + " -d " +
+         fish_quoted(option.help) + "\n";
+}
+
+/// Each rule with its title.
+std::string fish_rules(const Commands& commands) {
+  for (const CommandDescription& command : commands) {
+    for (const OptionDescription& option : command.options) {
+      if (!takes_rules(option)) continue;
+      std::string function = "function __perfmap_rules\n  printf '%s\\t%s\\n'";
+      for (const OptionValue& rule : option.values) {
+        function += " " + rule.value + " " + fish_quoted(rule.text);
+      }
+      return function + "\nend\n";
+    }
+  }
+  return "";
 }
 
 std::string fish_script(const CommandDescription& program, const Commands& commands) {
@@ -190,7 +305,22 @@ std::string fish_script(const CommandDescription& program, const Commands& comma
   // __fish_use_subcommand takes the value of a global option for a command.
   script += "function __perfmap_no_command\n  not __fish_seen_subcommand_from";
   for (const CommandDescription& command : commands) script += " " + command.name;
-  script += "\nend\n";
+  script += "\nend\n" + fish_rules(commands);
+  // All processes, only where a number is typed: a source is a file more often.
+  script +=
+      "function __perfmap_pids\n"
+      "  string match -qr '^[0-9]' -- (commandline -ct); and __fish_complete_pids\n"
+      "end\n"
+      "# Whether an option was given: KIND NAMES. Before its value, it is the last word.\n"
+      "function __perfmap_given\n"
+      "  set -l words (commandline -opc)\n"
+      "  test $argv[1] = value; and set -e words[-1]\n"
+      "  for name in $argv[2..]\n"
+      "    string match -q -- $name $words; and return 0\n"
+      "    string match -q -- \"$name=*\" $words; and return 0\n"
+      "  end\n"
+      "  return 1\n"
+      "end\n";
   const std::string none = "__perfmap_no_command";
   for (const OptionDescription& option : program.options) {
     script += fish_option(option, none);

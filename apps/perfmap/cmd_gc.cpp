@@ -1,3 +1,4 @@
+#include <perfmap/jit_paths.hpp>
 #include <perfmap/json.hpp>
 #include <perfmap/profile/garbage.hpp>
 
@@ -26,7 +27,7 @@ std::string reason(const GarbageFile& file) {
   const std::string pid = std::to_string(file.pid);
   const std::string user = std::to_string(file.user);
   switch (file.why) {
-    case GarbageWhy::dead: return "no process " + pid;
+    case GarbageWhy::dead: return no_process(file.pid).message;
     case GarbageWhy::older: return "older than process " + pid;
     case GarbageWhy::alive: return "process " + pid + " lives";
     case GarbageWhy::other_namespace: return "process " + user + " is " + pid + " in its namespace";

@@ -1,3 +1,10 @@
+#include <array>
+#include <climits>
+#include <spawn.h>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "command_line.hpp"
 
 namespace perfmap::app {
@@ -8,10 +15,35 @@ struct Options {
   const CLI::App* parser = nullptr;
 };
 
+/// The manual page that was installed with this program: another one would be of another version.
+std::string installed_page(const std::string& command) {
+  std::array<char, PATH_MAX> path = {};
+  const ssize_t length = ::readlink("/proc/self/exe", path.data(), path.size());
+  if (length <= 0 || static_cast<std::size_t>(length) == path.size()) return "";
+  std::string page(path.data(), static_cast<std::size_t>(length));
+  page.resize(page.rfind('/') + 1);
+  page += "../share/man/man1/perfmap-" + command + ".1";
+  for (const char* suffix : {"", ".gz"}) {
+    if (::access((page + suffix).c_str(), R_OK) == 0) return page + suffix;
+  }
+  return "";
+}
+
+/// man pages the text on a terminal and prints it otherwise. False if there is no man.
+bool show_page(std::string page) {
+  std::string man = "man";
+  const std::array<char*, 3> arguments = {man.data(), page.data(), nullptr};
+  pid_t pid = 0;
+  if (::posix_spawnp(&pid, "man", nullptr, nullptr, arguments.data(), environ) != 0) return false;
+  int status = 0;
+  return ::waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
 ExitCode run(const Options& options, const Console& console) {
   const auto text = help_text(*options.parser, options.name);
   if (!text) return console.fail(unknown_command(options.name));
-  console.out().write(*text);
+  const std::string page = options.name.empty() ? "" : installed_page(options.name);
+  if (page.empty() || !show_page(page)) console.out().write(*text);
   return ExitCode::ok;
 }
 
@@ -20,10 +52,7 @@ ExitCode run(const Options& options, const Console& console) {
 void declare_help(CommandOptions& command) {
   Options& options = command.runs(run);
   options.parser = &command.parser();
-  std::string names;
-  for (const std::string& name : command_names()) names += (names.empty() ? "" : ",") + name;
-  const std::string type = "COMMAND:{" + names + "}";
-  command.positional("command", options.name, type.c_str(), "The command to explain");
+  command.positional("command", options.name, "COMMAND", "The command");
 }
 
 }  // namespace perfmap::app

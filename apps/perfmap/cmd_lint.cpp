@@ -41,6 +41,7 @@ struct LintSources {
   /// Of each file: the pids of its process, if it is in a snapshot.
   std::vector<std::vector<pid_t>> namespace_pids;
   std::vector<ProcessSource> processes;
+  bool misses_any = false;  ///< some could not be opened, which was reported
 };
 
 Result<LintSource> lint_source_of(OpenedInput opened, const SourceOptions& options) {
@@ -100,12 +101,17 @@ Result<LintSources> open_lint_sources(const std::vector<Source>& sources,
     Result<std::vector<OpenedInput>> opened = open_inputs(source, options, console);
     const pid_t pid = pid_of_source(source);
     if (!opened && (pid == 0 || !may_be_found(opened.error()))) {
-      return Failure(std::move(opened.error()));
+      console.fail(opened.error());
+      all.misses_any = true;
+      continue;
     }
     const std::size_t first = all.files.size();
     if (opened) {
       const Result<void> taken = take(*std::move(opened), options, all.files);
-      if (!taken) return Failure(taken.error());
+      if (!taken) {
+        console.fail(taken.error());
+        all.misses_any = true;
+      }
     }
     all.namespace_pids.resize(all.files.size(),
                               pid == 0 ? pids_of_snapshot(source) : std::vector<pid_t>());
@@ -273,16 +279,19 @@ std::vector<LintedFile> files_of(const ProcessSource& process, const LintSources
 /// Holds the files of each process against the process: see lint_process(). Findings about files
 /// that were not read become sources without text, at the end. `wanted` collects nothing but says
 /// which rules count. Fails where nothing at all is known about the files of a process.
-Result<void> check_processes(LintSources& sources, std::vector<Diagnostics>& all,
-                             const Diagnostics& wanted, const SourceOptions& options,
-                             const Console& console) {
+void check_processes(LintSources& sources, std::vector<Diagnostics>& all, const Diagnostics& wanted,
+                     const SourceOptions& options, const Console& console) {
   ModuleCache cache;
   const ProcessLintOptions how{roots_from_environment(), options.any_owner, open_through(cache)};
   for (const ProcessSource& process : sources.processes) {
     const Step step(console, "looking at process " + std::to_string(process.pid));
     const std::vector<LintedFile> files = files_of(process, sources, all);
     const Result<ProcessFindings> found = lint_process(process.pid, files, wanted, how);
-    if (files.empty() && (!found || found->unread.empty())) return Failure(process.why_none);
+    if (files.empty() && (!found || found->unread.empty())) {
+      console.fail(process.why_none);
+      sources.misses_any = true;
+      continue;
+    }
     if (!found || found->unseen) {
       const Error& why = found ? *found->unseen : found.error();
       console.warn("process " + std::to_string(process.pid) + " is not checked: " + why.message);
@@ -293,7 +302,6 @@ Result<void> check_processes(LintSources& sources, std::vector<Diagnostics>& all
       all.push_back(file.problems);
     }
   }
-  return {};
 }
 
 /// Holds the files against a recording of their processes: see lint_recording().
@@ -517,9 +525,8 @@ ExitCode run(const Options& options, const Console& console) {
     if (!fixed) return console.fail(fixed.error());
   }
   check_together(sources->files, all, console);
-  const Result<void> checked =
-      check_processes(*sources, all, make_collector(options), options.opening, console);
-  if (!checked) return console.fail(checked.error());
+  check_processes(*sources, all, make_collector(options), options.opening, console);
+  if (sources->files.empty() && sources->misses_any) return ExitCode::failed;
   if (!options.recording.empty()) {
     const Result<void> held = check_recording(options.recording, *sources, all, console);
     if (!held) return console.fail(held.error());
@@ -528,6 +535,7 @@ ExitCode run(const Options& options, const Console& console) {
   print_answer(console, options, sources->files, all);
   if (!is_whole(console, sources->files)) return ExitCode::failed;
   note_summary(console, all);
+  if (sources->misses_any) return ExitCode::failed;
   return reaches(all, options.fail_level) ? ExitCode::findings : ExitCode::ok;
 }
 

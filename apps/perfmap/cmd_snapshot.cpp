@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <perfmap/jit_paths.hpp>
 #include <perfmap/profile/snapshot.hpp>
 
 #include "command_line.hpp"

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <csignal>
 #include <fcntl.h>
+#include <perfmap/jit_paths.hpp>
 #include <perfmap/json.hpp>
 #include <perfmap/profile/process_watch.hpp>
 #include <perfmap/text.hpp>

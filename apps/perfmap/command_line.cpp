@@ -3,45 +3,46 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <map>
 #include <perfmap/diagnostic.hpp>
 #include <perfmap/profile/snapshot.hpp>
 #include <perfmap/text.hpp>
+#include <unistd.h>
+
+#include "command_texts.hpp"
+#include "help_text.hpp"
 
 /// Every command, in the order of the help text: name, the function of cmd_<name>.cpp that declares
-/// its options, summary.
-#define PERFMAP_COMMANDS(row)                                                                      \
-  row("resolve", declare_resolve, "Name the code at addresses")                                    \
-      row("lint", declare_lint, "Say what is wrong with a map, and mend it") row(                  \
-          "merge", declare_merge, "Make one map without conflicts of several")                     \
-          row("tidy", declare_tidy, "Make a map without conflicts of one") row(                    \
-              "info", declare_info, "Say what a map holds")                                        \
-              row("diff", declare_diff, "Say which names appeared, vanished or moved") row(        \
-                  "doctor", declare_doctor, "Say why names of a process or recording are missing") \
-                  row("stacks", declare_stacks, "Make stacks with names of a perf recording") row( \
-                      "pypylog", declare_pypylog,                                                  \
-                      "Say where the time of a PyPy program went, by loop")                        \
-                      row("inject", declare_inject,                                                \
-                          "Write a perf recording again, so that perf names JIT code")             \
-                          row("write", declare_write, "Append entries to a map or a jitdump")      \
-                              row("copy", declare_copy, "Append a map to another") row(            \
-                                  "to-json", declare_to_json, "Print a map as JSON")               \
-                                  row("from-json", declare_from_json, "Make a map of JSON") row(   \
-                                      "convert", declare_convert, "Change the format of a map")    \
-                                      row("watch", declare_watch,                                  \
-                                          "Follow what a process writes into its map")             \
-                                          row("snapshot", declare_snapshot,                        \
-                                              "Keep what names a process's code, for later")       \
-                                              row("gc", declare_gc,                                \
-                                                  "Remove what dead processes left in /tmp")       \
-                                                  row("completions", declare_completions,          \
-                                                      "Print the completions of a shell")          \
-                                                      row("help", declare_help,                    \
-                                                          "Show the help of a command")
+/// its options, the heading of its group, summary.
+// clang-format off
+#define PERFMAP_COMMANDS(row) \
+  row("resolve", declare_resolve, "Names", "Name the code at addresses") \
+  row("lint", declare_lint, "Maps and jitdumps", "Check maps and jitdumps, and fix them") \
+  row("tidy", declare_tidy, "Maps and jitdumps", "Remove overlaps and duplicates from a map") \
+  row("merge", declare_merge, "Maps and jitdumps", "Merge maps into one without overlaps") \
+  row("diff", declare_diff, "Maps and jitdumps", "Print which names appeared, vanished or moved") \
+  row("info", declare_info, "Maps and jitdumps", "Summarize a map") \
+  row("convert", declare_convert, "Maps and jitdumps", "Convert a map to another format") \
+  row("to-json", declare_to_json, "Maps and jitdumps", "Print a map as JSON") \
+  row("from-json", declare_from_json, "Maps and jitdumps", "Make a map from JSON") \
+  row("stacks", declare_stacks, "Recordings", "Print the named stacks of a perf recording") \
+  row("inject", declare_inject, "Recordings", "Rewrite a perf recording so that perf names JIT code") \
+  row("doctor", declare_doctor, "Recordings", "Find out why names of a process or recording are missing") \
+  row("watch", declare_watch, "Processes", "Print what a process writes into its map") \
+  row("snapshot", declare_snapshot, "Processes", "Copy what names the code of a process") \
+  row("gc", declare_gc, "Processes", "Remove the files of dead processes from /tmp") \
+  row("write", declare_write, "Runtimes", "Append entries to a map or a jitdump") \
+  row("copy", declare_copy, "Runtimes", "Append a map to another") \
+  row("pypylog", declare_pypylog, "PyPy", "Print the time of a PyPy program by loop") \
+  row("help", declare_help, "Help", "Open the manual page of a command") \
+  row("version", declare_version, "Help", "Print the version") \
+  row("completions", declare_completions, "Help", "Print the completions of a shell")
+// clang-format on
 
 namespace perfmap::app {
 
-#define PERFMAP_DECLARED(name, declare, summary) void declare(CommandOptions& command);
+#define PERFMAP_DECLARED(name, declare, group, summary) void declare(CommandOptions& command);
 PERFMAP_COMMANDS(PERFMAP_DECLARED)
 #undef PERFMAP_DECLARED
 
@@ -50,10 +51,11 @@ namespace {
 struct Command {
   const char* name;
   void (*declare)(CommandOptions& command);
+  const char* group;
   const char* summary;
 };
 
-#define PERFMAP_ROW(name, declare, summary) Command{name, declare, summary},
+#define PERFMAP_ROW(name, declare, group, summary) Command{name, declare, group, summary},
 constexpr std::array kCommands = {PERFMAP_COMMANDS(PERFMAP_ROW)};
 #undef PERFMAP_ROW
 
@@ -78,7 +80,7 @@ void add_common_options(CLI::App& app, CommonOptions& common) {
       {"auto", ColorWish::automatic}, {"always", ColorWish::always}, {"never", ColorWish::never}};
   app.add_option_function<std::string>(
          "--color", [&common](const std::string& value) { common.color = colors.at(value); },
-         "Colour: auto, always or never")
+         "When to print colours (default: auto)")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->type_name("WHEN")
       ->multi_option_policy(kLast);
@@ -86,7 +88,7 @@ void add_common_options(CLI::App& app, CommonOptions& common) {
       "-q,--quiet", [&common] { common.quiet = true; }, "No notes or warnings");
   app.add_flag_callback(
       "-v,--verbose", [&common] { common.verbose = true; },
-      "Explain doubts and other notes, and print how long each step took");
+      "Explain notes, and print how long each step took");
 }
 
 /// A flag is there or not: --quiet=false is no way to say either.
@@ -267,9 +269,8 @@ std::string_view only_command(int count, const char* const* arguments) {
 /// With `only`, as much of it as that command needs: declaring all takes longer than most look-ups.
 std::shared_ptr<CLI::App> make_parser(CommonOptions& common, Action& action,
                                       std::string_view only = {}) {
-  auto parser = std::make_shared<CLI::App>(
-      "Parses, checks, merges, queries and writes the perf maps of JIT runtimes.", "perfmap");
-  parser->set_version_flag("--version", "perfmap " PERFMAP_VERSION, "Print the version");
+  auto parser = std::make_shared<CLI::App>("", "perfmap");
+  parser->set_version_flag("-V,--version", "perfmap " PERFMAP_VERSION, "Print the version");
   parser->set_help_flag("-h,--help", "Print this help");
   parser->require_subcommand(0, 1);
   add_common_options(*parser, common);
@@ -327,12 +328,32 @@ OptionDescription describe_option(const CLI::Option& option) {
   result.help = option.get_description();
   const std::string type = option.get_type_name();
   const std::string kind = type.substr(0, type.find(':'));
+  const std::string long_name = option.get_lnames().empty() ? "" : option.get_lnames().front();
+  result.value_name = kind;
+  // A file has a name that says which: RECORDING, LOG.
+  if (result.names.empty() && kind == kFile) {
+    result.value_name = option.get_name();
+    for (char& c : result.value_name) c = static_cast<char>(std::toupper(c));
+  }
+  result.group = group_of_option(long_name);
   result.takes_value = result.names.empty() || option.get_items_expected_max() > 0;
-  result.takes_file = kind == kFile || kind == kSource || kind == "DIR";
-  result.values = values_of(type);
+  result.takes_file = kind == kFile || kind == kSource;
+  result.takes_directory = kind == "DIR";
+  result.takes_pid = kind == "PID" || kind == kSource;
   result.takes_list = kind == "IDS";
+  result.repeats = result.takes_value && option.get_items_expected_max() > 1 &&
+                   option.get_multi_option_policy() != kLast;
+  for (const std::string& value : values_of(type)) {
+    result.values.push_back({value, std::string(text_of_value(long_name, value))});
+  }
   if (kind == "ID" || kind == "IDS") {
-    for (const Rule* rule : rule::all()) result.values.emplace_back(rule->id);
+    for (const Rule* rule : rule::all()) {
+      result.values.push_back({std::string(rule->id), std::string(rule->summary)});
+    }
+  }
+  if (kind == "COMMAND") {
+    for (const Command& command : kCommands)
+      result.values.push_back({command.name, command.summary});
   }
   return result;
 }
@@ -542,10 +563,13 @@ ParsedCommandLine parse_command_line(int count, const char* const* arguments) {
   if (!result.error.empty()) return result;
   try {
     parser->parse(parser_arguments(count, arguments));
-    if (!*action) result.error = "expected a command; 'perfmap help' lists them";
+    if (!*action) {
+      result.text = program_help(describe_command(*parser), help_width(STDERR_FILENO));
+      result.names_no_command = true;
+    }
   } catch (const CLI::CallForHelp&) {
-    const auto chosen = parser->get_subcommands();
-    result.text = chosen.empty() ? parser->help() : chosen.front()->help("perfmap");
+    const CLI::App* const chosen = chosen_command(*parser);
+    result.text = *help_text(*parser, chosen == nullptr ? "" : chosen->get_name());
   } catch (const CLI::CallForVersion&) {
     result.text = parser->version() + "\n";
   } catch (const CLI::ParseError& error) {
@@ -573,10 +597,20 @@ std::optional<std::string> help_text(const CLI::App& parser, const std::string& 
     if (one->get_name() == command) app = one;
   }
   if (app == nullptr) return std::nullopt;
-  // App::help() of the parser would explain the command that was chosen.
-  const auto formatter = std::dynamic_pointer_cast<CLI::Formatter>(parser.get_formatter());
-  const std::string title = command.empty() ? "perfmap" : "perfmap " + command;
-  return formatter->make_help(app, title, CLI::AppFormatMode::Normal);
+  const CommandDescription description = describe_command(*app);
+  const std::size_t width = help_width(STDOUT_FILENO);
+  return command.empty() ? program_help(description, width) : command_help(description, width);
+}
+
+std::span<const CommandSummary> command_summaries() {
+  static const std::vector<CommandSummary> summaries = [] {
+    std::vector<CommandSummary> all;
+    for (const Command& command : kCommands) {
+      all.push_back({command.name, command.group, command.summary});
+    }
+    return all;
+  }();
+  return summaries;
 }
 
 std::vector<CommandDescription> describe(const CLI::App& parser) {

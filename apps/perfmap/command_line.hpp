@@ -7,6 +7,7 @@
 #include <perfmap/index.hpp>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -159,6 +160,7 @@ struct ParsedCommandLine {
   CommonOptions common;
   Action action;
   std::string text;
+  bool names_no_command = false;  ///< `text` lists the commands
   std::string error;
   std::shared_ptr<const CLI::App> parser;  ///< which the action may refer to
 };
@@ -172,20 +174,37 @@ std::vector<std::string> command_names();
 /// command.
 std::optional<std::string> help_text(const CLI::App& parser, const std::string& command);
 
-/// An option as shells and manual pages have it.
+struct OptionValue {
+  std::string value;
+  std::string text;  ///< what it means; may be empty
+};
+
+/// An option as help, shells and manual pages have it.
 struct OptionDescription {
   std::vector<std::string> names;  ///< "-o", "--output"; empty for a positional
+  std::string value_name;          ///< "FILE"
+  std::string group;               ///< of option_groups()
   std::string help;
   bool takes_value = false;
   bool takes_file = false;
+  bool takes_directory = false;
+  bool takes_pid = false;
   bool takes_list = false;          ///< several values with commas between them
-  std::vector<std::string> values;  ///< empty: anything
+  bool repeats = false;             ///< each value counts, and not only the last
+  std::vector<OptionValue> values;  ///< empty: anything
 };
 struct CommandDescription {
   std::string name;
   std::string summary;
   std::vector<OptionDescription> options;  ///< positionals last
 };
+struct CommandSummary {
+  std::string_view name;
+  std::string_view group;  ///< the heading above it; commands of one group stand together
+  std::string_view summary;
+};
+/// All commands, in the order of the help text.
+std::span<const CommandSummary> command_summaries();
 /// The program itself, and then all commands.
 std::vector<CommandDescription> describe(const CLI::App& parser);
 std::vector<CommandDescription> describe_program();

@@ -38,6 +38,10 @@ ExitCode run(int count, char** arguments) {
   const Console console(out, common.color, common.quiet, common.verbose,
                         std::span(arguments, static_cast<std::size_t>(count)));
   if (!parsed.error.empty()) return console.fail(parsed.error);
+  if (parsed.names_no_command) {
+    std::cerr << parsed.text;
+    return ExitCode::failed;
+  }
   if (parsed.action) return finish(console, parsed.action(console));
   out.write(parsed.text);
   return finish(console, ExitCode::ok);

@@ -1,28 +1,102 @@
-// Prints the OPTIONS section of a command's manual page, as scdoc wants it, from the parser:
+// Prints the sections of a command's manual page that the program knows, as scdoc wants them:
 // man_options COMMAND. Built for the pages and their test; not installed.
 
 #include <algorithm>
+#include <cctype>
 #include <iostream>
 
-#include "command_line.hpp"
+#include "command_texts.hpp"
+#include "help_text.hpp"
+
+namespace {
+
+using namespace perfmap::app;
+
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-'; }
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '*' || c == '_' || c == '\\' || c == '<' || c == '>' || c == '#' || c == '~')
+      out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+/// Words in capitals stand for something else; others are typed as they are.
+std::string marked_up(std::string_view usage) {
+  std::string out;
+  for (std::size_t at = 0; at < usage.size();) {
+    const auto* const begin = usage.begin() + at;
+    const auto* const end = std::find_if_not(begin, usage.end(), is_word);
+    const std::string word(begin, end);
+    at += word.size();
+    const bool is_capital = !word.empty() && std::isupper(static_cast<unsigned char>(word[0])) != 0;
+    if (!word.empty()) out += is_capital ? "_" + word + "_" : "*" + word + "*";
+    if (word.empty()) out += usage[at++];
+  }
+  return out;
+}
+
+void print_synopsis(const CommandTexts& texts) {
+  std::cout << "# SYNOPSIS\n\n";
+  for (const std::string_view& usage : texts.usages) {
+    std::cout << marked_up(usage) << (&usage == &texts.usages.back() ? "\n\n" : "++\n");
+  }
+}
+
+void print_commands() {
+  std::cout << "# COMMANDS\n\n";
+  std::string_view group;
+  for (const CommandSummary& command : command_summaries()) {
+    if (command.group != group) std::cout << command.group << ":\n\n";
+    group = command.group;
+    std::cout << "*perfmap-" << command.name << "*(1)\n\t" << command.summary << ".\n\n";
+  }
+}
+
+void print_options(const CommandDescription& command) {
+  std::cout << "# OPTIONS\n\n";
+  for (const std::string_view group : option_groups()) {
+    for (const OptionDescription& option : command.options) {
+      if (option.names.empty() || option.group != group) continue;
+      std::string names;
+      for (const std::string& one : option.names) {
+        names += (names.empty() ? "*" : ", *") + one + "*";
+      }
+      std::cout << names << (option.takes_value ? " _" + value_name(option) + "_" : "") << "\n\t"
+                << help_of(option) << ".\n\n";
+    }
+  }
+}
+
+void print_exit_statuses(const CommandTexts& texts) {
+  std::cout << "# EXIT STATUS\n\n*0*\n\t" << texts.done << ".\n\n";
+  if (!texts.no.empty()) std::cout << "*1*\n\t" << texts.no << ".\n\n";
+  std::cout << "*2*\n\t" << texts.failed << ".\n\n";
+}
+
+void print_examples(const CommandTexts& texts) {
+  std::cout << "# EXAMPLES\n\n";
+  for (const Example& example : texts.examples) {
+    std::cout << example.purpose << ":\n\n\t$ " << escaped(example.command) << "\n\n";
+  }
+}
+
+}  // namespace
 
 int main(int count, char** arguments) {
-  using namespace perfmap::app;
   if (count != 2) return 2;
   const std::vector<CommandDescription> all = describe_program();
   const auto command = std::find_if(all.begin(), all.end(),
                                     [&](const auto& one) { return one.name == arguments[1]; });
   if (command == all.end()) return 2;
-  for (const OptionDescription& option : command->options) {
-    if (option.names.empty()) continue;
-    std::string names;
-    for (const std::string& one : option.names) names += (names.empty() ? "*" : ", *") + one + "*";
-    std::string value;
-    for (const std::string& one : option.values) value += (value.empty() ? "" : "|") + one;
-    if (value.size() > 60) value = "RULE";
-    if (value.empty() && option.takes_value) value = option.takes_file ? "FILE" : "VALUE";
-    std::cout << names << (option.takes_value ? " _" + value + "_" : "") << "\n\t" << option.help
-              << ".\n\n";
-  }
+  const CommandTexts& texts = *texts_of(command->name);
+  print_synopsis(texts);
+  print_examples(texts);
+  if (command == all.begin()) print_commands();
+  print_options(*command);
+  print_exit_statuses(texts);
   return 0;
 }

@@ -10,7 +10,7 @@ case $shell in
 bash)
   answer() {
     bash -c '
-      compopt() { compgen -f -- "${COMP_WORDS[COMP_CWORD]}"; }
+      compopt() { [[ $2 == filenames ]] || compgen -f -- "${COMP_WORDS[COMP_CWORD]}"; }
       source "$0"/completions/perfmap.bash
       COMP_WORDS=("$@"); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _perfmap
       printf "%s\n" "${COMPREPLY[@]}"' "$source" "$@"
@@ -48,6 +48,15 @@ expect() { # WANTED WORDS...
   fi
 }
 
+refuse() { # UNWANTED WORDS...
+  unwanted=$1
+  shift
+  if answer "$@" | grep -qF -e "$unwanted"; then
+    echo "$shell: '$*' offers '$unwanted'"
+    exit 1
+  fi
+}
+
 cd "$source"
 expect resolve perfmap res
 expect tidy perfmap t
@@ -58,6 +67,13 @@ expect PM101 perfmap lint --select PM10
 expect fish perfmap completions f
 expect README.md perfmap tidy READ
 expect README.md perfmap resolve --map READ
+expect $$ perfmap watch $$
+expect $$ perfmap info $$
+expect "tests$([ "$shell" = fish ] && echo /)" perfmap resolve --map-dir tes
+refuse README.md perfmap resolve --map-dir READ
+expect --overlap perfmap tidy --force --over
+[ "$shell" = zsh ] || refuse --force perfmap tidy --force --for  # zsh draws what was typed
+expect --comm perfmap stacks --comm a --com
 case $shell in
 bash)
   expect sarif perfmap lint --format = sa

@@ -213,6 +213,10 @@ bool process_lives(pid_t pid, const Roots& roots) {
   return ::stat(process_directory(pid, roots).c_str(), &status) == 0;
 }
 
+Error no_process(pid_t pid) {
+  return {Errc::not_found, "no process " + std::to_string(pid), 0, {}};
+}
+
 pid_t process_of_thread(pid_t tid, const Roots& roots) {
   const Result<Input> status = Input::open(process_directory(tid, roots) + "/status");
   return status ? last_number(status->text(), "Tgid:").value_or(0) : 0;

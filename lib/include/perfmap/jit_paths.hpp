@@ -52,6 +52,8 @@ PERFMAP_API ProcessDumps find_process_dumps(pid_t pid, const Roots& roots = {},
 
 /// Whether /proc has the process.
 PERFMAP_API bool process_lives(pid_t pid, const Roots& roots = {});
+/// "no process 42", not_found.
+PERFMAP_API Error no_process(pid_t pid);
 
 /// The process that thread `tid` belongs to (its Tgid), or 0.
 PERFMAP_API pid_t process_of_thread(pid_t tid, const Roots& roots = {});

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "doctor/findings.hpp"
+#include "perfmap/jit_paths.hpp"
 #include "perfmap/profile/process_tracker.hpp"
 #include "perfmap/text.hpp"
 #include "process/proc_text.hpp"
@@ -566,7 +567,7 @@ Result<Diagnosis> diagnose(pid_t pid, const DoctorOptions& options) {
   ProcSource::Seen<ProcSource> process = ProcSource::open(pid, options.roots);
   if (!process) return Failure(std::move(process.error()));
   if (!*process) {
-    return Failure({Errc::not_found, "no process " + std::to_string(pid), 0, {}});
+    return Failure(no_process(pid));
   }
   const Result<ProcessView> view = view_process(**process, options.roots, options.is_snapshot);
   if (!view) return Failure(view.error());

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "perfmap/diagnostic.hpp"
+#include "perfmap/jit_paths.hpp"
 #include "perfmap/jitdump.hpp"
 #include "perfmap/map.hpp"
 #include "process/proc_text.hpp"
@@ -18,10 +19,6 @@ namespace {
 
 // The process.
 
-Error gone(pid_t pid) {
-  return {Errc::not_found, concat("no process ", pid, " (any more)"), 0, {}};
-}
-
 /// Moves the value of a result out; on an error, returns false and sets `error`.
 template <class T>
 bool take(ProcSource::Seen<T> seen, T& into, pid_t pid, Error& error) {
@@ -30,7 +27,7 @@ bool take(ProcSource::Seen<T> seen, T& into, pid_t pid, Error& error) {
     return false;
   }
   if (!*seen) {
-    error = gone(pid);
+    error = no_process(pid);
     return false;
   }
   into = **std::move(seen);
@@ -412,7 +409,7 @@ Result<ProcessView> view_process(const ProcSource& process, const Roots& roots, 
   const auto mounts = process.mount_namespace();
   const std::string ours = own_mounts(roots);
   view.other_mounts = mounts && *mounts && !ours.empty() ? **mounts != ours : !view.shares_tmp;
-  if (!process.is_alive()) return Failure(gone(view.pid));
+  if (!process.is_alive()) return Failure(no_process(view.pid));
   return view;
 }
 

@@ -11,6 +11,7 @@
 
 #include "doctor/evidence.hpp"
 #include "perfmap/diagnostic.hpp"
+#include "perfmap/jit_paths.hpp"
 #include "perfmap/output_file.hpp"
 #include "perfmap/profile/module.hpp"
 #include "perfmap/profile/process.hpp"
@@ -500,7 +501,7 @@ void check_runtime(const Subject& subject, std::span<const LintedFile> files,
 
 void say_gone(pid_t pid, bool is_dump, Diagnostics& problems) {
   problems.add(rule::kNoProcess, whole_file(is_dump),
-               concat("no process has the pid ", pid, " now: the file was left behind"));
+               no_process(pid).message + ": the file is left over");
 }
 
 bool has_file(std::span<const LintedFile> files, const struct stat& status) {

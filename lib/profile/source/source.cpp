@@ -4,6 +4,7 @@
 #include <charconv>
 #include <unistd.h>
 
+#include "perfmap/jit_paths.hpp"
 #include "perfmap/json.hpp"
 #include "perfmap/output_file.hpp"
 #include "perfmap/profile/module.hpp"
@@ -260,10 +261,6 @@ std::string_view kind_id(SourceKind kind) noexcept {
                                        : "perf-map";
 }
 
-Error no_process(pid_t pid) {
-  return {Errc::not_found, "no process " + std::to_string(pid), 0, {}};
-}
-
 std::optional<Error> refuse_snapshot(const std::string& path, const std::string& why) {
   if (path == "-" || !Snapshot::is_at(path)) return std::nullopt;
   return Error{Errc::unsupported, path + " is a snapshot, " + why, 0, {}};
@@ -318,6 +315,10 @@ Result<std::vector<OpenedInput>> open_process_source(pid_t pid, const SourceOpti
   if (!opened.empty()) return opened;
   if (!map && is_foreign(map.error())) {
     options.listener().foreign_owner();
+  }
+  // Files of a process that has ended are taken; without any, its pid is probably mistyped.
+  if (!map && map.error().code == Errc::not_found && !process_lives(pid, options.roots)) {
+    return Failure(no_process(pid));
   }
   return Failure(map ? Error{Errc::not_found, "no jitdump of process " + std::to_string(pid), 0, {}}
                      : std::move(map.error()));

@@ -219,8 +219,6 @@ PERFMAP_API std::string_view kind_id(SourceKind kind) noexcept;
 PERFMAP_API Error unsupported_source(const std::string& name, SourceKind kind);
 /// "DIR is a snapshot, " and the reason why it is refused; nothing if the path is not a snapshot.
 PERFMAP_API std::optional<Error> refuse_snapshot(const std::string& path, const std::string& why);
-/// "no process 42".
-PERFMAP_API Error no_process(pid_t pid);
 
 /// Opened sources, separated for a Resolver or JitSources.
 struct SourceFiles {

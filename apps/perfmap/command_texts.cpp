@@ -1,0 +1,437 @@
+#include "command_texts.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace perfmap::app {
+namespace {
+
+constexpr std::string_view kResolveUsages[] = {
+    "perfmap resolve ADDR... (--pid PID | --map FILE | --jitdump FILE | --source SOURCE)... "
+    "[OPTIONS]",
+    "perfmap resolve - ... [OPTIONS]", "perf script | perfmap resolve --perf-script [OPTIONS]"};
+constexpr Example kResolveExamples[] = {
+    {"Name an address in a running process, with source lines",
+     "perfmap resolve 7f3529fcf75b --pid 4242 --lines"},
+    {"Look addresses up in a perf map",
+     "perfmap resolve 7f3529fcf75b 7f3529fd0010 --map /tmp/perf-42.map"},
+    {"Look up the addresses on standard input, one a line",
+     "echo 7f3529fcf75b | perfmap resolve - --map /tmp/perf-42.map"},
+    {"Name the JIT frames that perf left unknown", "perf script | perfmap resolve --perf-script"}};
+
+constexpr std::string_view kLintUsages[] = {"perfmap lint SOURCE... [OPTIONS]",
+                                            "perfmap lint --rules", "perfmap lint --explain ID"};
+constexpr Example kLintExamples[] = {
+    {"Check a perf map", "perfmap lint /tmp/perf-42.map"},
+    {"Check in CI, and write a report for GitHub",
+     "perfmap lint --format sarif /tmp/perf-42.map > lint.sarif"},
+    {"Show what a fix would change", "perfmap lint --diff /tmp/perf-42.map"},
+    {"Explain a rule", "perfmap lint --explain PM101"}};
+
+constexpr std::string_view kMergeUsages[] = {"perfmap merge SOURCE SOURCE... [OPTIONS]"};
+constexpr Example kMergeExamples[] = {
+    {"Merge the map of a parent process with that of its child",
+     "perfmap merge parent.map child.map -o merged.map"},
+    {"Print the conflicts, and write nothing", "perfmap merge --check parent.map child.map"},
+    {"Keep the first entry where entries overlap",
+     "perfmap merge --overlap first parent.map child.map -o merged.map"}};
+
+constexpr std::string_view kTidyUsages[] = {"perfmap tidy SOURCE [OPTIONS]"};
+constexpr Example kTidyExamples[] = {
+    {"Write a tidy copy of a map", "perfmap tidy /tmp/perf-42.map -o tidy.map"},
+    {"Tidy a map in place", "perfmap tidy --in-place old.map"}};
+
+constexpr std::string_view kInfoUsages[] = {"perfmap info SOURCE [OPTIONS]"};
+constexpr Example kInfoExamples[] = {
+    {"Summarize the map of a process", "perfmap info 4242"},
+    {"Count the code of each compiler tier", "perfmap info --by tier /tmp/perf-42.map"},
+    {"Print the summary of a jitdump as JSON", "perfmap info --format json /tmp/jit-42.dump"}};
+
+constexpr std::string_view kDiffUsages[] = {"perfmap diff A B [OPTIONS]"};
+constexpr Example kDiffExamples[] = {
+    {"Compare two maps", "perfmap diff old.map new.map"},
+    {"Compare an old map with that of a running process", "perfmap diff old.map 4242"},
+    {"Print the difference as JSON", "perfmap diff --format json old.map new.map"}};
+
+constexpr std::string_view kDoctorUsages[] = {"perfmap doctor PID [OPTIONS]",
+                                              "perfmap doctor SNAPSHOT [OPTIONS]",
+                                              "perfmap doctor RECORDING [OPTIONS]"};
+constexpr Example kDoctorExamples[] = {
+    {"Examine a running process", "perfmap doctor 4242"},
+    {"Examine a recording", "perfmap doctor perf.data"},
+    {"Print the findings as JSON", "perfmap doctor --format json 4242"}};
+
+constexpr std::string_view kStacksUsages[] = {"perfmap stacks RECORDING [OPTIONS]"};
+constexpr Example kStacksExamples[] = {
+    {"Make a page with a flame graph", "perfmap stacks perf.data --format html -o flame.html"},
+    {"Print folded stacks of one program, with compiler tiers merged",
+     "perfmap stacks perf.data --comm node --merge-tiers"},
+    {"Write a profile for pprof", "perfmap stacks perf.data --format pprof -o profile.pb.gz"},
+    {"Count how stacks ended", "perfmap stacks perf.data --stats"}};
+
+constexpr std::string_view kPypylogUsages[] = {
+    "perfmap pypylog LOG [OPTIONS]", "perfmap pypylog LOG --annotate LOOP [-o FILE]",
+    "perfmap pypylog LOG --to perf-map|jitdump [OPTIONS]"};
+constexpr Example kPypylogExamples[] = {
+    {"Print the three loops with most time", "perfmap pypylog app.pypylog --top 3"},
+    {"Print the operations of a loop by source line", "perfmap pypylog app.pypylog --annotate 1"},
+    {"Make a page", "perfmap pypylog app.pypylog --format html -o loops.html"},
+    {"Write a perf map of the loops", "perfmap pypylog app.pypylog --to perf-map -o loops.map"}};
+
+constexpr std::string_view kInjectUsages[] = {"perfmap inject RECORDING -o OUT [OPTIONS]"};
+constexpr Example kInjectExamples[] = {
+    {"Add the code of jitdumps to a recording", "perfmap inject perf.data -o jit.data"},
+    {"Use one jitdump", "perfmap inject perf.data -j /tmp/jit-42.dump -o jit.data"}};
+
+constexpr std::string_view kWriteUsages[] = {
+    "perfmap write (-p PID | -o FILE) [OPTIONS] ADDR SIZE NAME",
+    "perfmap write (-p PID | -o FILE) [OPTIONS] [-]"};
+constexpr Example kWriteExamples[] = {
+    {"Append an entry to a map", "perfmap write -o app.map 7f3529fcf759 b py::bar:/run/t.py"},
+    {"Append many entries", "cat old.map | perfmap write -o app.map"},
+    {"Append a function with its code to a jitdump",
+     "perfmap write --jitdump -o app.dump 7f3529fcf759 b py::bar --code bar.bin"}};
+
+constexpr std::string_view kCopyUsages[] = {"perfmap copy SOURCE (-p PID | -o FILE) [OPTIONS]"};
+constexpr Example kCopyExamples[] = {
+    {"Append a map to another", "perfmap copy old.map -o app.map"},
+    {"Append the map of a running process", "perfmap copy 4242 -o app.map"}};
+
+constexpr std::string_view kToJsonUsages[] = {"perfmap to-json SOURCE [OPTIONS]"};
+constexpr Example kToJsonExamples[] = {
+    {"Print a map as JSON", "perfmap to-json /tmp/perf-42.map"},
+    {"Print one JSON object a line", "perfmap to-json --format jsonl /tmp/perf-42.map"},
+    {"Print each address once, sorted", "perfmap to-json --effective /tmp/perf-42.map"}};
+
+constexpr std::string_view kFromJsonUsages[] = {"perfmap from-json [FILE] [OPTIONS]"};
+constexpr Example kFromJsonExamples[] = {
+    {"Make a perf map", "perfmap to-json old.map | perfmap from-json -o app.map"},
+    {"Make a jitdump", "perfmap to-json old.map | perfmap from-json --to jitdump -o app.dump"}};
+
+constexpr std::string_view kConvertUsages[] = {"perfmap convert SOURCE --to KIND [OPTIONS]"};
+constexpr Example kConvertExamples[] = {
+    {"Make a perf map from a jitdump", "perfmap convert /tmp/jit-42.dump --to perf-map -o app.map"},
+    {"Print a map as JSON lines", "perfmap convert /tmp/perf-42.map --to jsonl"},
+    {"Put the code of a jitdump into an ELF file",
+     "perfmap convert /tmp/jit-42.dump --to elf -o jit.elf"}};
+
+constexpr std::string_view kWatchUsages[] = {"perfmap watch PID [OPTIONS]"};
+constexpr Example kWatchExamples[] = {
+    {"Print all entries of a process", "perfmap watch 4242"},
+    {"Print the names of new functions",
+     "perfmap watch --new-only --format jsonl 4242 | jq -r .name"}};
+
+constexpr std::string_view kSnapshotUsages[] = {"perfmap snapshot PID -o DIR [OPTIONS]"};
+constexpr Example kSnapshotExamples[] = {
+    {"Take a snapshot", "perfmap snapshot 4242 -o node-4242"},
+    {"Take a snapshot with the command line, which doctor uses",
+     "perfmap snapshot --with-command-line 4242 -o node-4242"}};
+
+constexpr std::string_view kGcUsages[] = {"perfmap gc [OPTIONS]"};
+constexpr Example kGcExamples[] = {{"Print what would be removed", "perfmap gc --dry-run"},
+                                   {"Print it as JSON", "perfmap gc --dry-run --format json"}};
+
+constexpr std::string_view kCompletionsUsages[] = {"perfmap completions SHELL"};
+constexpr Example kCompletionsExamples[] = {
+    {"Complete in this bash", "source <(perfmap completions bash)"},
+    {"Complete in fish from now on",
+     "perfmap completions fish > ~/.config/fish/completions/perfmap.fish"}};
+
+constexpr std::string_view kHelpUsages[] = {"perfmap help [COMMAND]"};
+constexpr Example kHelpExamples[] = {{"Read about a command", "perfmap help lint"},
+                                     {"List the commands", "perfmap help"}};
+
+constexpr std::string_view kVersionUsages[] = {"perfmap version"};
+constexpr Example kVersionExamples[] = {{"Print the version", "perfmap version"},
+                                        {"Print it as an option", "perfmap -V"}};
+
+constexpr std::string_view kPerfmapUsages[] = {
+    "perfmap [--color WHEN] [-q] [-v] COMMAND [OPTIONS] [ARGUMENTS]"};
+constexpr Example kPerfmapExamples[] = {
+    {"Find out why names of a process are missing", "perfmap doctor 4242"},
+    {"Make a flame graph", "perfmap stacks perf.data --format html -o flame.html"},
+    {"Describe a command", "perfmap lint --help"}};
+
+constexpr CommandTexts kCommands[] = {
+    {"resolve", kResolveUsages,
+     "Prints the name of the code at each address, one line for each, in the form of perf's "
+     "frames. Names come from perf maps, jitdumps and, for a process, its ELF files. Where sources "
+     "overlap, the later one wins.",
+     kResolveExamples, "all addresses were looked up", "with --strict: an address has no name",
+     "a source cannot be read or a process does not exist; an error in the command line; a failed "
+     "write"},
+    {"lint", kLintUsages,
+     "Checks perf maps and jitdumps for errors and for what some readers get wrong. Each finding "
+     "has a rule; --explain describes it. A source that is missing is reported, and the others are "
+     "checked.",
+     kLintExamples, "no finding has the level of --fail-level (default: warning) or above",
+     "a finding has that level or above",
+     "a source cannot be read or a process does not exist (the other sources are checked); an "
+     "error in the command line; a failed write"},
+    {"merge", kMergeUsages,
+     "Merges maps into one without overlaps or duplicates: every reader gets the same answers from "
+     "it. Name the oldest map first; the later one wins, or what --overlap says.",
+     kMergeExamples, "the map was written; with --check: there are no conflicts",
+     "with --check: there are conflicts",
+     "a source cannot be read or a process does not exist; an error in the command line; a failed "
+     "write"},
+    {"tidy", kTidyUsages,
+     "Removes overlaps and duplicates from a map, sorts it, and writes names so that every reader "
+     "takes them.",
+     kTidyExamples, "the map was written", "",
+     "a source cannot be read or a process does not exist; an error in the command line; a failed "
+     "write"},
+    {"info", kInfoUsages,
+     "Summarizes a map or a jitdump: entries, names, bytes of code, and the runtime that wrote it. "
+     "With --by, counts bytes and entries by name, prefix or tier.",
+     kInfoExamples, "the summary was printed", "",
+     "a source cannot be read or a process does not exist; an error in the command line; a failed "
+     "write"},
+    {"diff", kDiffUsages, "Prints which names appeared, vanished or moved from map A to map B.",
+     kDiffExamples, "the maps have the same names at the same places", "the maps differ",
+     "a source cannot be read or a process does not exist; an error in the command line; a failed "
+     "write"},
+    {"doctor", kDoctorUsages,
+     "Finds out why JIT code has no names in a running process, a snapshot or a recording of perf "
+     "record. Each finding comes with the command that fixes it.",
+     kDoctorExamples, "no names are missing", "names are missing",
+     "the process does not exist or may not be examined; the recording cannot be read; an error in "
+     "the command line; a failed write"},
+    {"stacks", kStacksUsages,
+     "Prints the call stack of each sample of a perf recording with the names of its functions, "
+     "JIT code included: as folded stacks, as a flame graph page, or for another viewer. It also "
+     "names the JIT code of a pprof profile.",
+     kStacksExamples, "the stacks were written", "",
+     "the recording or a source cannot be read; an error in the command line; a failed write"},
+    {"pypylog", kPypylogUsages,
+     "Prints where a PyPy program spent its time, by loop and bridge, from the log that PyPy "
+     "writes with PYPYLOG=jit-log-opt,jit-backend,jit-summary:FILE. With --to, writes the code of "
+     "the loops as a map or a jitdump.",
+     kPypylogExamples, "the answer was printed", "",
+     "the log cannot be read, is no log of PyPy, or has no loop of that name; an error in the "
+     "command line; a failed write"},
+    {"inject", kInjectUsages,
+     "Rewrites a perf recording so that perf report and perf annotate name the code of its "
+     "jitdumps. The code is put into ELF files beside the new recording.",
+     kInjectExamples,
+     "the recording was written, also if no process had mapped a jitdump or some jitdumps are "
+     "missing",
+     "",
+     "the recording cannot be read, a jitdump was refused, or a file cannot be written; an error "
+     "in the command line"},
+    {"write", kWriteUsages,
+     "Appends one entry to a perf map, or with '-' those on standard input (perf map lines or JSON "
+     "lines). With --jitdump, appends records to a jitdump. Names that some readers refuse are "
+     "changed, and a note counts them. The process of -p need not exist.",
+     kWriteExamples, "all entries were written", "",
+     "an entry is malformed (the others are written), or with --strict has a name that would be "
+     "changed; an error in the command line; a failed write"},
+    {"copy", kCopyUsages,
+     "Appends all entries of a map to another. A jitdump contributes the code that exists at its "
+     "end, without overlaps. The process of -p need not exist.",
+     kCopyExamples, "all entries were written", "",
+     "a source cannot be read or a process does not exist; an error in the command line; a failed "
+     "write"},
+    {"to-json", kToJsonUsages,
+     "Prints a map or a jitdump as JSON. perfmap from-json makes the same map from it again.",
+     kToJsonExamples, "the JSON was written", "",
+     "a source cannot be read or a process does not exist; an error in the command line; a failed "
+     "write"},
+    {"from-json", kFromJsonUsages,
+     "Makes a map or a jitdump from the JSON that perfmap to-json prints.", kFromJsonExamples,
+     "the map was written", "",
+     "the JSON cannot be read; an error in the command line; a failed write"},
+    {"convert", kConvertUsages,
+     "Converts a perf map, a jitdump or JSON of these to another of these formats, or the code of "
+     "a jitdump to an ELF file.",
+     kConvertExamples, "the output was written", "",
+     "a source cannot be read or a process does not exist; an error in the command line; a failed "
+     "write"},
+    {"watch", kWatchUsages,
+     "Prints the entries of a process's perf map and jitdumps: those that exist, then each new "
+     "one, until the process ends.",
+     kWatchExamples, "the process has ended, or perfmap was interrupted", "",
+     "the process does not exist or may not be examined; an error in the command line; a failed "
+     "write"},
+    {"snapshot", kSnapshotUsages,
+     "Copies what names the code of a process into a new directory: its maps, jitdumps, memory map "
+     "and build IDs. The directory is a SOURCE of other commands, also after the process has ended "
+     "and on another machine.",
+     kSnapshotExamples, "the directory was written", "",
+     "the process does not exist or may not be examined; the directory exists and is not empty; an "
+     "error in the command line; a failed write"},
+    {"gc", kGcUsages,
+     "Removes the perf maps and jitdumps of processes that have ended from /tmp, and prints a line "
+     "for each file. Resolve their recordings before. In doubt a file stays.",
+     kGcExamples, "the files were removed", "",
+     "a file cannot be removed, or the directory cannot be read; an error in the command line; a "
+     "failed write"},
+    {"completions", kCompletionsUsages, "Prints the completions of perfmap for a shell.",
+     kCompletionsExamples, "the completions were printed", "", "an unknown shell; a failed write"},
+    {"help", kHelpUsages,
+     "Opens the manual page of a command on a terminal, and prints it otherwise. If no manual page "
+     "is installed, prints what perfmap COMMAND --help prints. Without COMMAND, lists the "
+     "commands.",
+     kHelpExamples, "the help was printed", "", "an unknown command; a failed write"},
+    {"version", kVersionUsages, "Prints the version of perfmap, as perfmap --version does.",
+     kVersionExamples, "the version was printed", "",
+     "an error in the command line; a failed write"},
+    {"perfmap", kPerfmapUsages,
+     "Names the code that JIT compilers made: reads, checks, merges and writes their perf maps and "
+     "jitdumps, and names the samples of perf recordings.",
+     kPerfmapExamples, "done",
+     "done, and the answer is no: lint has findings, two maps differ, merge --check has conflicts, "
+     "an address has no name with --strict, or doctor misses names",
+     "it could not be done"},
+};
+
+struct Grouped {
+  std::string_view group;
+  std::string_view option;
+};
+constexpr Grouped kGrouped[] = {
+    {"Input", "pid"},
+    {"Input", "map"},
+    {"Input", "jitdump"},
+    {"Input", "source"},
+    {"Input", "input"},
+    {"Input", "kind"},
+    {"Input", "any-owner"},
+    {"Input", "stop-at-close"},
+    {"Input", "map-dir"},
+    {"Input", "symfs"},
+    {"Input", "debuginfod"},
+    {"Input", "kallsyms"},
+    {"Input", "perf-data"},
+    {"Input", "recording"},
+    {"Input", "perf-script"},
+    {"Input", "time-conv"},
+    {"Input", "ticks"},
+    {"Selection", "tid"},
+    {"Selection", "comm"},
+    {"Selection", "event"},
+    {"Selection", "time"},
+    {"Selection", "from"},
+    {"Selection", "to-time"},
+    {"Selection", "select"},
+    {"Selection", "ignore"},
+    {"Selection", "severity"},
+    {"Selection", "fail-level"},
+    {"Selection", "reader"},
+    {"Selection", "max-findings"},
+    {"Selection", "new-only"},
+    {"Selection", "overlap"},
+    {"Selection", "effective"},
+    {"Selection", "no-kernel"},
+    {"Selection", "inner-bridges"},
+    {"Output", "output"},
+    {"Output", "to-pid"},
+    {"Output", "format"},
+    {"Output", "to"},
+    {"Output", "lines"},
+    {"Output", "inlines"},
+    {"Output", "no-demangle"},
+    {"Output", "addresses"},
+    {"Output", "code"},
+    {"Output", "by"},
+    {"Output", "top"},
+    {"Output", "annotate"},
+    {"Output", "stats"},
+    {"Output", "statistics"},
+    {"Output", "merge-tiers"},
+    {"Output", "with-pid"},
+    {"Output", "elf-dir"},
+    {"Output", "strict"},
+    {"General", "help"},
+    {"General", "color"},
+    {"General", "quiet"},
+    {"General", "verbose"},
+    {"General", "version"},
+};
+
+constexpr std::string_view kGroups[] = {"Input", "Selection", "Output", "Options", "General"};
+
+struct ValueText {
+  std::string_view option;
+  std::string_view value;
+  std::string_view text;
+};
+constexpr ValueText kValues[] = {
+    {"color", "auto", "On a terminal"},
+    {"color", "always", "Also in files and pipes"},
+    {"color", "never", "No colour"},
+    {"kind", "perf-map", "Perf map"},
+    {"kind", "jitdump", "Jitdump"},
+    {"kind", "pypylog", "Log of PyPy"},
+    {"kind", "json", "JSON of a map or jitdump"},
+    {"overlap", "last", "The later line and source wins"},
+    {"overlap", "first", "The earlier line and source wins"},
+    {"overlap", "inner", "The shortest entry wins"},
+    {"overlap", "perf", "The entry that perf 6 finds"},
+    {"to", "perf-map", "Perf map"},
+    {"to", "jitdump", "Jitdump"},
+    {"to", "json", "One JSON object"},
+    {"to", "jsonl", "One JSON object a line"},
+    {"to", "elf", "ELF file"},
+    {"format", "text", "Text"},
+    {"format", "pretty", "Text with the lines that are wrong"},
+    {"format", "gcc", "FILE:LINE:COL, as compilers print"},
+    {"format", "json", "One JSON object"},
+    {"format", "jsonl", "One JSON object a line"},
+    {"format", "sarif", "SARIF 2.1.0, for code scanning"},
+    {"format", "github", "Annotations of GitHub Actions"},
+    {"format", "folded", "Folded stacks, for flame graphs"},
+    {"format", "perf-script", "As perf script prints"},
+    {"format", "speedscope", "For speedscope.app"},
+    {"format", "firefox", "For profiler.firefox.com"},
+    {"format", "pprof", "For pprof"},
+    {"format", "html", "Page with a flame graph"},
+    {"by", "name", "Name without its tier"},
+    {"by", "prefix", "Beginning of the name"},
+    {"by", "tier", "Compiler tier"},
+    {"by", "loop", "Loop or bridge"},
+    {"by", "function", "Function"},
+    {"by", "file", "File"},
+    {"severity", "info", "All findings"},
+    {"severity", "warning", "Warnings and errors"},
+    {"severity", "error", "Errors"},
+    {"fail-level", "info", "Any finding"},
+    {"fail-level", "warning", "A warning or error"},
+    {"fail-level", "error", "An error"},
+    {"fail-level", "never", "Findings do not matter"},
+    {"reader", "perf", "perf"},
+    {"reader", "bcc", "bcc"},
+    {"reader", "blazesym", "blazesym"},
+    {"reader", "samply", "samply"},
+    {"reader", "all", "Any reader"},
+    {"ticks", "auto", "Detect the base"},
+    {"ticks", "hex", "Hexadecimal"},
+    {"ticks", "dec", "Decimal"},
+    {"inner-bridges", "ignore", "They belong to their loop"},
+    {"inner-bridges", "count", "They count on their own"},
+};
+
+}  // namespace
+
+const CommandTexts* texts_of(std::string_view command) {
+  const auto* const found = std::find_if(std::begin(kCommands), std::end(kCommands),
+                                         [&](const auto& one) { return one.name == command; });
+  return found == std::end(kCommands) ? nullptr : found;
+}
+
+std::string_view group_of_option(std::string_view long_name) {
+  const auto* const found = std::find_if(std::begin(kGrouped), std::end(kGrouped),
+                                         [&](const auto& one) { return one.option == long_name; });
+  return found == std::end(kGrouped) ? "Options" : found->group;
+}
+
+std::span<const std::string_view> option_groups() { return kGroups; }
+
+std::string_view text_of_value(std::string_view long_name, std::string_view value) {
+  const auto* const found = std::find_if(
+      std::begin(kValues), std::end(kValues),
+      [&](const ValueText& one) { return one.option == long_name && one.value == value; });
+  return found == std::end(kValues) ? std::string_view() : found->text;
+}
+
+}  // namespace perfmap::app

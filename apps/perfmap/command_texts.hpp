@@ -1,0 +1,35 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace perfmap::app {
+
+struct Example {
+  std::string_view purpose;
+  std::string_view command;
+};
+
+/// What --help and the manual page say about a command, besides its options.
+struct CommandTexts {
+  std::string_view name;
+  std::span<const std::string_view> usages;
+  std::string_view paragraph;
+  std::span<const Example> examples;
+  std::string_view done;    ///< exit status 0
+  std::string_view no;      ///< exit status 1; empty: the command never exits with it
+  std::string_view failed;  ///< exit status 2
+};
+
+/// Null if there is no such command.
+const CommandTexts* texts_of(std::string_view command);
+
+/// The heading of an option in help; options of one heading stand together.
+std::string_view group_of_option(std::string_view long_name);
+/// All headings, in the order of help.
+std::span<const std::string_view> option_groups();
+
+/// What a value of an option means, for shells that show it; empty if there is nothing to add.
+std::string_view text_of_value(std::string_view long_name, std::string_view value);
+
+}  // namespace perfmap::app
