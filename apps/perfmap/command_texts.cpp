@@ -7,16 +7,15 @@ namespace perfmap::app {
 namespace {
 
 constexpr std::string_view kResolveUsages[] = {
-    "perfmap resolve ADDR... (--pid PID | --map FILE | --jitdump FILE | --source SOURCE)... "
-    "[OPTIONS]",
-    "perfmap resolve - ... [OPTIONS]", "perf script | perfmap resolve --perf-script [OPTIONS]"};
+    "perfmap resolve ADDR... SOURCE... [OPTIONS]", "perfmap resolve ADDR... --pid PID [OPTIONS]",
+    "perfmap resolve - SOURCE... [OPTIONS]", "perf script | perfmap resolve --perf-script [OPTIONS]"};
 constexpr Example kResolveExamples[] = {
     {"Name an address in a running process, with source lines",
      "perfmap resolve 7f3529fcf75b --pid 4242 --lines"},
     {"Look addresses up in a perf map",
-     "perfmap resolve 7f3529fcf75b 7f3529fd0010 --map /tmp/perf-42.map"},
+     "perfmap resolve 7f3529fcf75b 7f3529fd0010 /tmp/perf-42.map"},
     {"Look up the addresses on standard input, one a line",
-     "echo 7f3529fcf75b | perfmap resolve - --map /tmp/perf-42.map"},
+     "echo 7f3529fcf75b | perfmap resolve - /tmp/perf-42.map"},
     {"Name the JIT frames that perf left unknown", "perf script | perfmap resolve --perf-script"}};
 
 constexpr std::string_view kLintUsages[] = {"perfmap lint SOURCE... [OPTIONS]",
@@ -54,19 +53,21 @@ constexpr Example kDiffExamples[] = {
     {"Print the difference as JSON", "perfmap diff --format json old.map new.map"}};
 
 constexpr std::string_view kDoctorUsages[] = {"perfmap doctor PID [OPTIONS]",
+                                              "perfmap doctor --runtimes",
                                               "perfmap doctor SNAPSHOT [OPTIONS]",
                                               "perfmap doctor RECORDING [OPTIONS]"};
 constexpr Example kDoctorExamples[] = {
     {"Examine a running process", "perfmap doctor 4242"},
     {"Examine a recording", "perfmap doctor perf.data"},
-    {"Print the findings as JSON", "perfmap doctor --format json 4242"}};
+    {"Print the findings as JSON", "perfmap doctor --format json 4242"},
+    {"Show how each runtime is started so that its code has names", "perfmap doctor --runtimes"}};
 
-constexpr std::string_view kStacksUsages[] = {"perfmap stacks RECORDING [OPTIONS]"};
+constexpr std::string_view kStacksUsages[] = {"perfmap stacks RECORDING [SOURCE...] [OPTIONS]"};
 constexpr Example kStacksExamples[] = {
-    {"Make a page with a flame graph", "perfmap stacks perf.data --format html -o flame.html"},
+    {"Make a page with a flame graph", "perfmap stacks perf.data -o flame.html"},
     {"Print folded stacks of one program, with compiler tiers merged",
      "perfmap stacks perf.data --comm node --merge-tiers"},
-    {"Write a profile for pprof", "perfmap stacks perf.data --format pprof -o profile.pb.gz"},
+    {"Write a profile for pprof", "perfmap stacks perf.data -o profile.pb.gz"},
     {"Count how stacks ended", "perfmap stacks perf.data --stats"}};
 
 constexpr std::string_view kPypylogUsages[] = {
@@ -75,7 +76,7 @@ constexpr std::string_view kPypylogUsages[] = {
 constexpr Example kPypylogExamples[] = {
     {"Print the three loops with most time", "perfmap pypylog app.pypylog --top 3"},
     {"Print the operations of a loop by source line", "perfmap pypylog app.pypylog --annotate 1"},
-    {"Make a page", "perfmap pypylog app.pypylog --format html -o loops.html"},
+    {"Make a page", "perfmap pypylog app.pypylog -o loops.html"},
     {"Write a perf map of the loops", "perfmap pypylog app.pypylog --to perf-map -o loops.map"}};
 
 constexpr std::string_view kInjectUsages[] = {"perfmap inject RECORDING -o OUT [OPTIONS]"};
@@ -84,15 +85,15 @@ constexpr Example kInjectExamples[] = {
     {"Use one jitdump", "perfmap inject perf.data -j /tmp/jit-42.dump -o jit.data"}};
 
 constexpr std::string_view kWriteUsages[] = {
-    "perfmap write (-p PID | -o FILE) [OPTIONS] ADDR SIZE NAME",
-    "perfmap write (-p PID | -o FILE) [OPTIONS] [-]"};
+    "perfmap write (--to-pid PID | -o FILE) [OPTIONS] ADDR SIZE NAME",
+    "perfmap write (--to-pid PID | -o FILE) [OPTIONS] [-]"};
 constexpr Example kWriteExamples[] = {
     {"Append an entry to a map", "perfmap write -o app.map 7f3529fcf759 b py::bar:/run/t.py"},
     {"Append many entries", "cat old.map | perfmap write -o app.map"},
     {"Append a function with its code to a jitdump",
      "perfmap write --jitdump -o app.dump 7f3529fcf759 b py::bar --code bar.bin"}};
 
-constexpr std::string_view kCopyUsages[] = {"perfmap copy SOURCE (-p PID | -o FILE) [OPTIONS]"};
+constexpr std::string_view kCopyUsages[] = {"perfmap copy SOURCE (--to-pid PID | -o FILE) [OPTIONS]"};
 constexpr Example kCopyExamples[] = {
     {"Append a map to another", "perfmap copy old.map -o app.map"},
     {"Append the map of a running process", "perfmap copy 4242 -o app.map"}};
@@ -100,17 +101,17 @@ constexpr Example kCopyExamples[] = {
 constexpr std::string_view kToJsonUsages[] = {"perfmap to-json SOURCE [OPTIONS]"};
 constexpr Example kToJsonExamples[] = {
     {"Print a map as JSON", "perfmap to-json /tmp/perf-42.map"},
-    {"Print one JSON object a line", "perfmap to-json --format jsonl /tmp/perf-42.map"},
+    {"Print one JSON object a line", "perfmap to-json --to jsonl /tmp/perf-42.map"},
     {"Print each address once, sorted", "perfmap to-json --effective /tmp/perf-42.map"}};
 
-constexpr std::string_view kFromJsonUsages[] = {"perfmap from-json [FILE] [OPTIONS]"};
+constexpr std::string_view kFromJsonUsages[] = {"perfmap from-json [SOURCE] [OPTIONS]"};
 constexpr Example kFromJsonExamples[] = {
     {"Make a perf map", "perfmap to-json old.map | perfmap from-json -o app.map"},
     {"Make a jitdump", "perfmap to-json old.map | perfmap from-json --to jitdump -o app.dump"}};
 
-constexpr std::string_view kConvertUsages[] = {"perfmap convert SOURCE --to KIND [OPTIONS]"};
+constexpr std::string_view kConvertUsages[] = {"perfmap convert SOURCE (--to KIND | -o FILE) [OPTIONS]"};
 constexpr Example kConvertExamples[] = {
-    {"Make a perf map from a jitdump", "perfmap convert /tmp/jit-42.dump --to perf-map -o app.map"},
+    {"Make a perf map from a jitdump", "perfmap convert /tmp/jit-42.dump -o app.map"},
     {"Print a map as JSON lines", "perfmap convert /tmp/perf-42.map --to jsonl"},
     {"Put the code of a jitdump into an ELF file",
      "perfmap convert /tmp/jit-42.dump --to elf -o jit.elf"}};
@@ -149,7 +150,7 @@ constexpr std::string_view kPerfmapUsages[] = {
     "perfmap [--color WHEN] [-q] [-v] COMMAND [OPTIONS] [ARGUMENTS]"};
 constexpr Example kPerfmapExamples[] = {
     {"Find out why names of a process are missing", "perfmap doctor 4242"},
-    {"Make a flame graph", "perfmap stacks perf.data --format html -o flame.html"},
+    {"Make a flame graph", "perfmap stacks perf.data -o flame.html"},
     {"Describe a command", "perfmap lint --help"}};
 
 constexpr CommandTexts kCommands[] = {
@@ -222,13 +223,13 @@ constexpr CommandTexts kCommands[] = {
     {"write", kWriteUsages,
      "Appends one entry to a perf map, or with '-' those on standard input (perf map lines or JSON "
      "lines). With --jitdump, appends records to a jitdump. Names that some readers refuse are "
-     "changed, and a note counts them. The process of -p need not exist.",
+     "changed, and a note counts them. The process of --to-pid need not exist.",
      kWriteExamples, "all entries were written", "",
      "an entry is malformed (the others are written), or with --strict has a name that would be "
      "changed; an error in the command line; a failed write"},
     {"copy", kCopyUsages,
      "Appends all entries of a map to another. A jitdump contributes the code that exists at its "
-     "end, without overlaps. The process of -p need not exist.",
+     "end, without overlaps. The process of --to-pid need not exist.",
      kCopyExamples, "all entries were written", "",
      "a source cannot be read or a process does not exist; an error in the command line; a failed "
      "write"},
