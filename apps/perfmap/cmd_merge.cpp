@@ -66,7 +66,7 @@ Result<void> check_lines(const Options& options) {
 
 ExitCode merge_to_jitdump(const Options& options, const Console& console) {
   if (options.overlap != Overlap::last)
-    return console.fail("--overlap is for maps: jitdumps have times");
+    return console.fail("--overlap applies to maps; jitdumps have times");
   std::vector<Source> named;
   for (const std::string& source : options.sources) named.push_back({source});
   SourceOptions opening = options.source;
@@ -77,7 +77,7 @@ ExitCode merge_to_jitdump(const Options& options, const Console& console) {
       dumps_of(*std::move(opened), options.source, options.output, console);
   if (!dumps) return console.fail(dumps.error());
   if (options.output == "-" && console.out_is_terminal()) {
-    return console.fail("a jitdump is nothing for a terminal: name a file with -o");
+    return console.fail("cannot write a jitdump to a terminal: name a file with -o");
   }
   Result<OutputFile> out = open_output(options.output);
   if (!out) return console.fail(out.error());
