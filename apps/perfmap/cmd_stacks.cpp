@@ -46,8 +46,7 @@ std::uint64_t ended(const StackCounts& counts, StackEnd end) {
 }
 
 std::string source_name(std::size_t source) {
-  const auto value = static_cast<FrameSource>(source);
-  return value == FrameSource::initial ? "registers" : std::string(to_string(value));
+  return std::string(to_string(static_cast<FrameSource>(source)));
 }
 
 std::vector<std::string> row_of(const StackCounts& counts, const std::string& pid,

@@ -526,8 +526,8 @@ typedef enum perfmap_frame_source {
   PERFMAP_FRAME_SIGNAL = 12    /* by the registers saved for a signal handler */
 } perfmap_frame_source;
 
-/* The word that `perfmap stacks` prints for a perfmap_frame_source, such as "eh-cfi"; "leaf" for
- * the initial frame, too. "unknown" for any other number. Static. */
+/* The word that `perfmap stacks` prints for a perfmap_frame_source, such as "eh-cfi"; "sampled"
+ * for PERFMAP_FRAME_INITIAL. "unknown" for any other number. Static. */
 PERFMAP_C_API const char* perfmap_frame_source_name(int32_t source);
 
 typedef struct perfmap_frame {
