@@ -60,6 +60,7 @@ _perfmap() {
         -m|--map) compopt -o default; COMPREPLY=(); return ;;
         -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
         -s|--source) _perfmap_sources; return ;;
+        -i|--input) compopt -o default; COMPREPLY=(); return ;;
         --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
         --overlap) COMPREPLY=($(compgen -W 'last first inner perf' -- "$current")); return ;;
         --time) COMPREPLY=(); return ;;
@@ -68,13 +69,18 @@ _perfmap() {
         --symfs) _perfmap_directories; return ;;
       esac
       if [[ $current == -* ]]; then
-        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close --overlap --time --lines --inlines --no-demangle --format --perf-script --map-dir --symfs --debuginfod --strict' '-p --pid -m --map -j --jitdump -s --source'
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close --overlap --time --lines --inlines --no-demangle --format --perf-script --map-dir --symfs --debuginfod --strict' '-p --pid -m --map -j --jitdump -s --source -i --input'
       else
         COMPREPLY=()
       fi ;;
     lint)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
+        -m|--map) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
+        -s|--source) _perfmap_sources; return ;;
+        -i|--input) compopt -o default; COMPREPLY=(); return ;;
         --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
         --format) COMPREPLY=($(compgen -W 'pretty gcc json jsonl sarif github' -- "$current")); return ;;
         --select) COMPREPLY=($(compgen -P "${current%"${current##*,}"}" -W 'PM001 PM002 PM003 PM004 PM005 PM006 PM007 PM008 PM009 PM010 PM011 PM012 PM013 PM014 PM015 PM020 PM021 PM022 PM023 PM024 PM025 PM030 PM031 PM032 PM033 PM034 PM035 PM060 PM061 PM062 PM063 PM064 PM065 PM066 PM067 PM068 PM069 PM070 PM090 PM091 PM092 PM093 PM094 PM095 PM101 PM102 PM103 PM104 PM105 PM106 PM107 PM108 PM109 PM110 PM111 PM112 PM113 PM114 JD101 JD102 JD103 JD104 JD105 JD106 JD107 JD108 JD109 JD110 JD201 JD202 JD203 JD204 JD205 JD206 JD207 JD208 JD209 JD210 JD211 JD212 JD213 JD214 JD215 JD216 JD301 JD302 JD303 JD304 JD305 JD306 JD307 XF001 XF002 XF003 XF004 XF005 PL101 PL102 PL103 PL104 PL105 PL106 PL107 PL108' -- "${current##*,}")); return ;;
@@ -87,116 +93,158 @@ _perfmap() {
         --explain) COMPREPLY=($(compgen -W 'PM001 PM002 PM003 PM004 PM005 PM006 PM007 PM008 PM009 PM010 PM011 PM012 PM013 PM014 PM015 PM020 PM021 PM022 PM023 PM024 PM025 PM030 PM031 PM032 PM033 PM034 PM035 PM060 PM061 PM062 PM063 PM064 PM065 PM066 PM067 PM068 PM069 PM070 PM090 PM091 PM092 PM093 PM094 PM095 PM101 PM102 PM103 PM104 PM105 PM106 PM107 PM108 PM109 PM110 PM111 PM112 PM113 PM114 JD101 JD102 JD103 JD104 JD105 JD106 JD107 JD108 JD109 JD110 JD201 JD202 JD203 JD204 JD205 JD206 JD207 JD208 JD209 JD210 JD211 JD212 JD213 JD214 JD215 JD216 JD301 JD302 JD303 JD304 JD305 JD306 JD307 XF001 XF002 XF003 XF004 XF005 PL101 PL102 PL103 PL104 PL105 PL106 PL107 PL108' -- "$current")); return ;;
       esac
       if [[ $current == -* ]]; then
-        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close --format --severity --fail-level --reader --max-findings --recording --statistics --fix --diff --force --rules --explain' '--select --ignore'
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close --format --severity --fail-level --reader --max-findings --recording --statistics --fix --diff --force --rules --explain' '-p --pid -m --map -j --jitdump -s --source -i --input --select --ignore'
       else
         _perfmap_sources
       fi ;;
     tidy)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
+        -m|--map) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
+        -s|--source) _perfmap_sources; return ;;
+        -i|--input) compopt -o default; COMPREPLY=(); return ;;
         --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
         --overlap) COMPREPLY=($(compgen -W 'last first inner' -- "$current")); return ;;
       esac
       if [[ $current == -* ]]; then
-        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close -o|--output --in-place --force --overlap' ''
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close -o|--output --in-place --force --overlap' '-p --pid -m --map -j --jitdump -s --source -i --input'
       else
         _perfmap_sources
       fi ;;
     merge)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
+        -m|--map) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
+        -s|--source) _perfmap_sources; return ;;
+        -i|--input) compopt -o default; COMPREPLY=(); return ;;
         --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
         --overlap) COMPREPLY=($(compgen -W 'last first inner' -- "$current")); return ;;
         --to) COMPREPLY=($(compgen -W 'perf-map jitdump json' -- "$current")); return ;;
       esac
       if [[ $current == -* ]]; then
-        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close -o|--output --overlap --keep --check --to' ''
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close -o|--output --overlap --keep --check --to' '-p --pid -m --map -j --jitdump -s --source -i --input'
       else
         _perfmap_sources
       fi ;;
     diff)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
+        -m|--map) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
+        -s|--source) _perfmap_sources; return ;;
+        -i|--input) compopt -o default; COMPREPLY=(); return ;;
         --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
         --format) COMPREPLY=($(compgen -W 'text json' -- "$current")); return ;;
       esac
       if [[ $current == -* ]]; then
-        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close --no-demangle --format' ''
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close --no-demangle --format' '-p --pid -m --map -j --jitdump -s --source -i --input'
       else
         _perfmap_sources
       fi ;;
     info)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
+        -m|--map) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
+        -s|--source) _perfmap_sources; return ;;
+        -i|--input) compopt -o default; COMPREPLY=(); return ;;
         --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
         --by) COMPREPLY=($(compgen -W 'name prefix tier' -- "$current")); return ;;
         --format) COMPREPLY=($(compgen -W 'text json' -- "$current")); return ;;
       esac
       if [[ $current == -* ]]; then
-        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close --by --no-demangle --format' ''
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close --by --no-demangle --format' '-p --pid -m --map -j --jitdump -s --source -i --input'
       else
         _perfmap_sources
       fi ;;
     convert)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
+        -m|--map) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
+        -s|--source) _perfmap_sources; return ;;
+        -i|--input) compopt -o default; COMPREPLY=(); return ;;
         --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
         --to) COMPREPLY=($(compgen -W 'perf-map jitdump json jsonl elf' -- "$current")); return ;;
+        --overlap) COMPREPLY=($(compgen -W 'last first inner' -- "$current")); return ;;
         --time) COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close -o|--output --to --code --time' ''
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close -o|--output --to --effective --overlap --time --code' '-p --pid -m --map -j --jitdump -s --source -i --input'
       else
         _perfmap_sources
       fi ;;
     to-json)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
+        -m|--map) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
+        -s|--source) _perfmap_sources; return ;;
+        -i|--input) compopt -o default; COMPREPLY=(); return ;;
         --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
-        --format) COMPREPLY=($(compgen -W 'json jsonl' -- "$current")); return ;;
+        --to) COMPREPLY=($(compgen -W 'perf-map jitdump json jsonl elf' -- "$current")); return ;;
         --overlap) COMPREPLY=($(compgen -W 'last first inner' -- "$current")); return ;;
         --time) COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close -o|--output --format --effective --overlap --time --code' ''
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close -o|--output --to --effective --overlap --time --code' '-p --pid -m --map -j --jitdump -s --source -i --input'
       else
         _perfmap_sources
       fi ;;
     from-json)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
+        -m|--map) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
+        -s|--source) _perfmap_sources; return ;;
+        -i|--input) compopt -o default; COMPREPLY=(); return ;;
+        --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
-        --to) COMPREPLY=($(compgen -W 'perf-map jitdump' -- "$current")); return ;;
+        --to) COMPREPLY=($(compgen -W 'perf-map jitdump json jsonl elf' -- "$current")); return ;;
+        --overlap) COMPREPLY=($(compgen -W 'last first inner' -- "$current")); return ;;
+        --time) COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose -o|--output --to' ''
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close -o|--output --to --effective --overlap --time --code' '-p --pid -m --map -j --jitdump -s --source -i --input'
       else
-        compopt -o default; COMPREPLY=()
+        _perfmap_sources
       fi ;;
     stacks)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -m|--map) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
+        -s|--source) _perfmap_sources; return ;;
+        -i|--input) compopt -o default; COMPREPLY=(); return ;;
         --format) COMPREPLY=($(compgen -W 'folded perf-script speedscope firefox pprof html jsonl' -- "$current")); return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
         -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
         --tid) COMPREPLY=(); return ;;
         --comm) COMPREPLY=(); return ;;
         --event) COMPREPLY=(); return ;;
-        --time) COMPREPLY=(); return ;;
+        --from) COMPREPLY=(); return ;;
+        --to-time) COMPREPLY=(); return ;;
         --max-stack) COMPREPLY=(); return ;;
         --threads) COMPREPLY=(); return ;;
-        -m|--map) compopt -o default; COMPREPLY=(); return ;;
-        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
         --map-dir) _perfmap_directories; return ;;
         --symfs) _perfmap_directories; return ;;
         --kallsyms) compopt -o default; COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --format -o|--output --time --lines --inlines --addresses --no-demangle --no-kernel --merge-tiers --with-pid --stats --max-stack --stitch --scan --jit-cfi --threads --map-dir --symfs --kallsyms --any-owner --debuginfod' '-p --pid --tid --comm --event -m --map -j --jitdump'
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --format -o|--output --from --to-time --lines --inlines --addresses --no-demangle --no-kernel --merge-tiers --with-pid --stats --max-stack --stitch --scan --jit-cfi --threads --map-dir --symfs --kallsyms --any-owner --debuginfod' '-m --map -j --jitdump -s --source -i --input -p --pid --tid --comm --event'
       else
         compopt -o default; COMPREPLY=()
       fi ;;
@@ -217,32 +265,39 @@ _perfmap() {
     doctor)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
+        -m|--map) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
+        -s|--source) _perfmap_sources; return ;;
+        -i|--input) compopt -o default; COMPREPLY=(); return ;;
         --format) COMPREPLY=($(compgen -W 'text json' -- "$current")); return ;;
         --map-dir) _perfmap_directories; return ;;
         --symfs) _perfmap_directories; return ;;
       esac
       if [[ $current == -* ]]; then
-        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --format --map-dir --symfs --any-owner' ''
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --format --map-dir --symfs --runtimes --any-owner' '-p --pid -m --map -j --jitdump -s --source -i --input'
       else
         _perfmap_sources
       fi ;;
     watch)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
         --format) COMPREPLY=($(compgen -W 'text jsonl' -- "$current")); return ;;
       esac
       if [[ $current == -* ]]; then
-        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --new-only --any-owner --no-demangle --format' ''
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose -p|--pid --new-only --any-owner --no-demangle --format' ''
       else
         COMPREPLY=(); _perfmap_pids
       fi ;;
     snapshot)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
         -o|--output) _perfmap_directories; return ;;
       esac
       if [[ $current == -* ]]; then
-        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose -o|--output --any-owner --with-command-line' ''
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose -p|--pid -o|--output --any-owner --with-command-line' ''
       else
         COMPREPLY=(); _perfmap_pids
       fi ;;
@@ -259,24 +314,29 @@ _perfmap() {
     write)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
+        --to-pid) COMPREPLY=(); _perfmap_pids; return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
         --code) compopt -o default; COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose -p|--pid -o|--output --strict --jitdump --code' ''
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --to-pid -o|--output --strict --jitdump --code' ''
       else
         COMPREPLY=()
       fi ;;
     copy)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
         -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
+        -m|--map) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
+        -s|--source) _perfmap_sources; return ;;
+        -i|--input) compopt -o default; COMPREPLY=(); return ;;
+        --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
+        --to-pid) COMPREPLY=(); _perfmap_pids; return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close -p|--pid -o|--output --strict' ''
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close --to-pid -o|--output --strict' '-p --pid -m --map -j --jitdump -s --source -i --input'
       else
         _perfmap_sources
       fi ;;
@@ -291,13 +351,14 @@ _perfmap() {
         --ticks) COMPREPLY=($(compgen -W 'auto hex dec' -- "$current")); return ;;
         --inner-bridges) COMPREPLY=($(compgen -W 'ignore count' -- "$current")); return ;;
         --from) COMPREPLY=(); return ;;
+        --to-time) COMPREPLY=(); return ;;
         --to) COMPREPLY=($(compgen -W 'perf-map jitdump' -- "$current")); return ;;
         --perf-data) compopt -o default; COMPREPLY=(); return ;;
         -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
         --time-conv) COMPREPLY=(); return ;;
       esac
       if [[ $current == -* ]]; then
-        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --format -o|--output --by --top --annotate --ticks --inner-bridges --from --perf-data -p|--pid --time-conv' '--to'
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --format -o|--output --by --top --annotate --ticks --inner-bridges --from --to-time --to --perf-data -p|--pid --time-conv' ''
       else
         compopt -o default; COMPREPLY=()
       fi ;;

@@ -88,7 +88,7 @@ RecordingDiagnosis examine(const Recording& recording, const Options& options,
 ExitCode run_recording(const Options& options, const Console& console) {
   const Result<Recording> recording = open_recording(options.subject());
   if (!recording && recording.error().code == Errc::not_found) {
-    return console.fail("'" + options.subject() + "' is no process id, and there is no such file");
+    return console.fail("'" + options.subject() + "' is neither a process ID nor an existing file");
   }
   if (!recording) return console.fail(recording.error());
   Result<RecordedJitOptions> jit =
@@ -98,7 +98,7 @@ ExitCode run_recording(const Options& options, const Console& console) {
   const RecordingDiagnosis diagnosis =
       examine(*recording, options, *std::move(jit), refused, console);
   if (recording->input().was_truncated()) {
-    return console.fail(options.subject() + " was cut off while it was read");
+    return console.fail(options.subject() + " was truncated while it was read");
   }
   if (options.format == "json") {
     write_recording_doctor_json(console.out(), diagnosis);

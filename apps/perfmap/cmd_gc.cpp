@@ -29,10 +29,10 @@ std::string reason(const GarbageFile& file) {
   switch (file.why) {
     case GarbageWhy::dead: return no_process(file.pid).message;
     case GarbageWhy::older: return "older than process " + pid;
-    case GarbageWhy::alive: return "process " + pid + " lives";
+    case GarbageWhy::alive: return "process " + pid + " is alive";
     case GarbageWhy::other_namespace: return "process " + user + " is " + pid + " in its namespace";
     case GarbageWhy::in_use: return "process " + user + " uses it";
-    case GarbageWhy::foreign: return "of another user";
+    case GarbageWhy::foreign: return "belongs to another user";
     case GarbageWhy::hidden_processes: return "processes outside of this pid namespace are hidden";
   }
   return "";

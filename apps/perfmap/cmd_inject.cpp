@@ -50,7 +50,7 @@ Result<InjectOptions> options_of(const Options& options, const Recording& record
   inject.open_module = open_recorded_modules(cache, recording, *jit);
   inject.open_dump = open_recorded_dump(recording, *std::move(jit), refused);
   for (const std::string& path : options.dumps) {
-    const Error no_dump{Errc::bad_format, path + " is no jitdump", 0, {}};
+    const Error no_dump{Errc::bad_format, path + " is not a jitdump", 0, {}};
     const StreamCheck check = [no_dump](std::string_view begin) -> Result<StreamStart> {
       const bool is_dump = detect_kind(begin) == SourceKind::jitdump;
       return is_dump ? Result<StreamStart>(StreamStart::accepted) : Failure(no_dump);
@@ -72,12 +72,12 @@ void say(const InjectReport& report, const Console& console) {
                  ": " + counted(dump.counts.functions, "function") + " in " + dump.elf);
     if (!dump.is_timed) {
       console.warn("the recording and " + dump.path +
-                   " have different clocks (perf record -k mono has the right one): all of its "
-                   "code was mapped at once, and what was overlaid later has the later names");
+                   " have different clocks (record with perf record -k mono): all of its code was "
+                   "mapped at once, so code that was overwritten later has the later names");
     }
     if (dump.in_elf_files != 0) {
       console.note("left out " + counted(dump.in_elf_files, "function") +
-                   " of the dump where an ELF file is mapped, which has their names");
+                   " of the dump at addresses of a mapped ELF file, which has their names");
     }
     if (dump.doubts.has(Doubt::guessed_owner)) {
       console.note(dump.path + ": guessed-owner: " + std::string(explain(Doubt::guessed_owner)));
@@ -88,11 +88,11 @@ void say(const InjectReport& report, const Console& console) {
     }
   }
   if (report.dumps.empty() && report.failures.empty()) {
-    console.warn("no process of the recording had mapped a jitdump, so that nothing was put in");
+    console.warn("no process of the recording had mapped a jitdump: no names were added");
   }
   if (report.lost_bytes != 0) {
     console.warn(counted(report.lost_bytes, "byte") +
-                 " of the recording make no sense, and are left out");
+                 " of the recording are malformed and left out");
   }
 }
 
@@ -104,7 +104,7 @@ bool was_refused(const InjectReport& report) {
 
 ExitCode run(const Options& options, const Console& console) {
   if (options.output == "-") {
-    return console.fail("a recording is nothing for standard output: name a file with -o");
+    return console.fail("cannot write a recording to standard output: name a file with -o");
   }
   Result<Recording> recording = open_recording(options.recording);
   if (!recording) return console.fail(recording.error());

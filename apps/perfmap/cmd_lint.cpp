@@ -173,7 +173,7 @@ void note_left_out(const Console& console, const Diagnostics& problems) {
   const std::uint64_t lines = problems.total() - problems.count_of(rule::kAddressWrap);
   if (lines == 0) return;
   console.note("left out " + std::to_string(lines) +
-               (lines == 1 ? " line that is no entry" : " lines that are no entries"));
+               (lines == 1 ? " line that is not an entry" : " lines that are not entries"));
 }
 
 Result<void> commit_whole(OutputFile& out, const Input& input) {
@@ -239,7 +239,8 @@ Result<bool> fix_dump(const Jitdump& dump, const Diagnostics& found, const FixOp
   }
   const std::string fixed = fixed_dump(dump);
   if (fixed == dump.bytes()) {
-    console.note(dump.input().name() + " stays as it is: its damaged bytes would read otherwise");
+    console.note(dump.input().name() +
+                 " is unchanged: rewriting it would change the meaning of its damaged bytes");
     return false;
   }
   Result<OutputFile> out = OutputFile::replace(dump.input());
@@ -316,7 +317,7 @@ Result<void> check_recording(const std::string& path, const LintSources& sources
   }
   lint_recording(*recording, files);
   if (recording->input().was_truncated()) {
-    return Failure({Errc::io, path + " was cut off while it was read", 0, {}});
+    return Failure({Errc::io, path + " was truncated while it was read", 0, {}});
   }
   return {};
 }
@@ -333,7 +334,7 @@ void print_rules(const Console& console) {
 
 ExitCode print_explanation(const Console& console, const std::string& id) {
   const Rule* const rule = rule::find(id);
-  if (rule == nullptr) return console.fail("there is no rule " + id + "; --rules lists them");
+  if (rule == nullptr) return console.fail("no rule " + id + "; --rules lists them");
   console.out().write(std::string(rule->id) + " (" + std::string(to_string(rule->severity)) +
                       "): " + std::string(rule->summary) + "\n\n");
   console.out().write(std::string(rule->explanation) + "\n");

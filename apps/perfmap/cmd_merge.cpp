@@ -67,7 +67,7 @@ Result<void> check_lines(const Options& options) {
 
 ExitCode merge_to_jitdump(const Options& options, const Console& console) {
   if (options.overlap != Overlap::last)
-    return console.fail("--overlap is for maps: jitdumps have times");
+    return console.fail("--overlap applies to maps; jitdumps have times");
   SourceOptions opening = options.source;
   opening.dump_pid = pid_of_dump(options.output);
   Result<std::vector<OpenedInput>> opened = open_inputs(options.sources, opening, console);
@@ -76,7 +76,7 @@ ExitCode merge_to_jitdump(const Options& options, const Console& console) {
       dumps_of(*std::move(opened), options.source, options.output, console);
   if (!dumps) return console.fail(dumps.error());
   if (options.output == "-" && console.out_is_terminal()) {
-    return console.fail("a jitdump is nothing for a terminal: name a file with -o");
+    return console.fail("cannot write a jitdump to a terminal: name a file with -o");
   }
   Result<OutputFile> out = open_output(options.output);
   if (!out) return console.fail(out.error());

@@ -119,10 +119,8 @@ class LogSource {
     if (!any) return Failure(any.error());
     profile.finish();
     if (!*any || profile.has_sections()) return {};
-    return Failure({Errc::bad_format,
-                    name_ + " is no PYPYLOG: no line of it opens or closes a section",
-                    0,
-                    {}});
+    return Failure(
+        {Errc::bad_format, name_ + " is not a PYPYLOG: no line opens or closes a section", 0, {}});
   }
 
  private:
@@ -142,7 +140,7 @@ class LogSource {
     if (!fits) return Failure(fits.error());
     read_pypylog(*input_, profile);
     if (!input_->was_truncated()) return !text().empty();
-    return Failure({Errc::io, name_ + " was cut off while it was read", 0, {}});
+    return Failure({Errc::io, name_ + " was truncated while it was read", 0, {}});
   }
 
   Result<bool> feed_blocks(LoopProfile& profile) {
@@ -222,7 +220,7 @@ std::string rank_of(const LoopProfile& profile, bool has_samples) {
     return loop.iterations().has_value();
   });
   if (has_samples) return "are ranked by samples";
-  return has_counts ? "are ranked by counts" : "stand in the order of the log";
+  return has_counts ? "are ranked by counts" : "are in the order of the log";
 }
 
 /// What was read how, and what is wrong with the log, in a few lines.
@@ -245,7 +243,7 @@ void note_log(const Reading& read) {
   }
   if (profile.problems().total() > kShown) {
     read.console.warn(name + ": " + std::to_string(profile.problems().total()) +
-                      " problems in all");
+                      " problems in total");
   }
 }
 
@@ -284,7 +282,7 @@ class LoopTable {
       if (read_.samples) {
         outside.samples = read_.samples->total - std::min(read_.samples->total, all.samples);
       }
-      add(outside, {"outside of any loop"});
+      add(outside, {"outside of loops"});
     }
     write_rows(table, {texts, texts + 1, texts + 2}, read_.out);
   }
@@ -428,7 +426,7 @@ class Annotation {
     write_facts();
     const std::vector<ListedPlace> places = list_operations(loop_, read_.source.text());
     if (places.empty()) {
-      read_.out.write("\nThe log has no operations of it (PYPYLOG=jit-log-opt:FILE).\n");
+      read_.out.write("\nThe log has no operations of this loop (set PYPYLOG=jit-log-opt:FILE).\n");
     }
     for (const ListedPlace& place : places) write_place(place);
     write_bridges();
@@ -551,7 +549,7 @@ Result<void> write_stacks(const Reading& read) {
   if (done && spans.left_out() != 0) {
     read.console.note(read.source.name() + ": left out " + std::to_string(spans.left_out()) +
                       " of " + counted(spans.stacks(), "stack") +
-                      ": sections are nested so deeply that all stacks are more than " +
+                      ": the nested sections make all stacks more than " +
                       std::to_string(kMaxTimes) + " times as long as the log");
   }
   return done ? writer->finish() : done;
@@ -616,11 +614,11 @@ void note_samples(const PypylogOptions& options, const LoopSamples& samples,
   if (samples.pid == 0) {
     console.warn(options.recording + ": no sample " +
                  (options.pid != 0 ? "of process " + std::to_string(options.pid) + " " : "") +
-                 "is in the code of a loop of that log");
+                 "is in a loop of the log");
   } else {
     console.note(options.recording + ": " + std::to_string(samples.in_loops) + " of " +
                  std::to_string(samples.total) + " samples of process " + pid + " are in loops" +
-                 (samples.by_time ? "" : ", by the code that was there in the end"));
+                 (samples.by_time ? "" : ", by the code at the end"));
   }
   std::string others;
   for (const LoopSamples::Process& process : samples.processes) {
@@ -628,8 +626,9 @@ void note_samples(const PypylogOptions& options, const LoopSamples& samples,
     others += (others.empty() ? "" : ", ") + std::to_string(process.pid);
   }
   if (options.pid != 0 || others.empty()) return;
-  console.warn(options.recording + ": the log is taken for that of process " + pid +
-               "; others have samples there, too: " + others + " (--pid says whose log it is)");
+  console.warn(options.recording + ": the log is assigned to process " + pid +
+               "; other processes have samples in its loops: " + others +
+               " (--pid selects the process)");
 }
 
 /// Which samples of the recording fell into which loops.
@@ -676,7 +675,7 @@ Result<void> print_profile(const PypylogOptions& options, const Console& console
 void note_without_addresses(const Input& log, const CompiledLoops& loops, const Console& console) {
   const auto all = loops.all();
   if (std::any_of(all.begin(), all.end(), [](auto& loop) { return loop.code.size != 0; })) return;
-  console.note(log.name() + " tells no address of machine code: PYPYLOG=jit-backend:FILE does");
+  console.note(log.name() + " has no addresses of machine code (set PYPYLOG=jit-backend:FILE)");
 }
 
 /// What the options say of the dump, and where they do not, the recording.
@@ -722,7 +721,7 @@ ExitCode write_map(const PypylogOptions& options, const Input& log, const LoopPr
 ExitCode write_dump(const PypylogOptions& options, const Input& log, const LoopProfile& profile,
                     const Console& console) {
   if (options.output == "-" && console.out_is_terminal()) {
-    return console.fail("a jitdump is nothing for a terminal: name a file with -o");
+    return console.fail("cannot write a jitdump to a terminal: name a file with -o");
   }
   const Result<LoopDumpOptions> how = dump_options(options, profile, console);
   if (!how) return console.fail(how.error());
@@ -732,7 +731,7 @@ ExitCode write_dump(const PypylogOptions& options, const Input& log, const LoopP
   if (code != ExitCode::ok) return code;
   if (!how->conversion) {
     console.note(
-        "the log's ticks cannot be told as times without --time-conv or a recording with "
+        "the log's ticks cannot be converted to times without --time-conv or a recording with "
         "TIME_CONV: all times are 0");
   }
   note_without_code(console, dump->without_code);
@@ -764,7 +763,7 @@ std::string conflict_of(const PypylogOptions& options) {
     return "--annotate prints text, not " + options.format + "; html has all loops";
   }
   if (options.log == "-" && options.recording == "-") {
-    return "standard input is either the log or the recording";
+    return "standard input cannot be both the log and the recording";
   }
   const bool is_plain = options.annotate.empty() && options.format == "text" &&
                         options.by == LoopKey::loop && !options.from && !options.until;
@@ -779,7 +778,7 @@ std::string conflict_of(const PypylogOptions& options) {
 
 ExitCode run_pypylog(const PypylogOptions& options, const Console& console) {
   if (const std::string why = conflict_of(options); !why.empty()) return console.fail(why);
-  const auto refused = refuse_snapshot(options.log, "which holds no PYPYLOG: name the log itself");
+  const auto refused = refuse_snapshot(options.log, "not a PYPYLOG: name the log");
   if (refused) return console.fail(*refused);
   if (!options.to.empty()) return convert_loops(options, console);
   const Result<void> printed = print_profile(options, console);

@@ -329,8 +329,8 @@ std::optional<Query> QueryReader::read(std::string_view line, std::string& why,
   }
   if (time_text.empty()) return Query{*address, time_};
   const auto time = parse_seconds(time_text);
-  if (!time) return complain(time_text, quoted(time_text) + " is no time in seconds");
-  if (!times_count_) return complain(time_text, "a source has ticks of the processor for times");
+  if (!time) return complain(time_text, quoted(time_text) + " is not a time in seconds");
+  if (!times_count_) return complain(time_text, "a source has ticks instead of times");
   return Query{*address, *time};
 }
 
@@ -607,9 +607,10 @@ ExitCode run(const ResolveOptions& options, const Console& console) {
     if (!options.addresses.empty()) return console.fail("--perf-script takes no addresses");
     if (options.format != "text") return console.fail("--perf-script prints text");
     if (options.lines || options.inlines) {
-      return console.fail("--perf-script leaves source lines and inlined frames to perf");
+      return console.fail("--perf-script does not print source lines or inlined frames; perf does");
     }
-    if (options.time != Timeline::kEnd) return console.fail("--perf-script has times of its own");
+    if (options.time != Timeline::kEnd)
+      return console.fail("--perf-script uses the times of the text");
     return resolve_script(options, console);
   }
   if (options.addresses.empty()) return console.fail("expected an address, or '-'");

@@ -37,13 +37,14 @@ void print_summary(const Options& options, const TakenSnapshot& taken, const Con
   if (taken.end == SnapshotEnd::ended) {
     console.warn("the process ended while its files were copied: their ends may be missing");
   } else if (taken.end == SnapshotEnd::executed) {
-    console.warn("the process began another program while its files were copied");
+    console.warn("the process executed another program while its files were copied");
   }
 }
 
 ExitCode run(const Options& options, const Console& console) {
   if (options.pid == 0) return console.fail("expected a PID");
-  if (options.directory == "-") return console.fail("a snapshot is a directory: it has no stream");
+  if (options.directory == "-")
+    return console.fail("a snapshot is a directory: it cannot be written to standard output");
   const Step step(console, "copying");
   const std::string name = "process " + std::to_string(options.pid);
   const Roots roots = roots_from_environment();
@@ -52,7 +53,7 @@ ExitCode run(const Options& options, const Console& console) {
   if (!*process) return console.fail(no_process(options.pid));
   const auto taken = take_snapshot(**process, roots, options.directory, options.taking);
   if (!taken) return console.fail(taken.error());
-  if (!*taken) return console.fail(name + " ended while it was looked at");
+  if (!*taken) return console.fail(name + " ended while it was examined");
   print_summary(options, **taken, console);
   return ExitCode::ok;
 }

@@ -46,8 +46,7 @@ std::uint64_t ended(const StackCounts& counts, StackEnd end) {
 }
 
 std::string source_name(std::size_t source) {
-  const auto value = static_cast<FrameSource>(source);
-  return value == FrameSource::initial ? "registers" : std::string(to_string(value));
+  return std::string(to_string(static_cast<FrameSource>(source)));
 }
 
 std::vector<std::string> row_of(const StackCounts& counts, const std::string& pid,
@@ -196,8 +195,8 @@ void say(const PprofNamed& report, const std::string& name, const Console& conso
   console.note(name + ": named " + std::to_string(report.named) + " of " +
                std::to_string(report.jit) + " places in JIT code");
   if (report.without_process != 0) {
-    console.warn(name + " does not say which process " + std::to_string(report.without_process) +
-                 " places in JIT code are of: --pid, --map and --jitdump do");
+    console.warn(name + " does not name the process of " + std::to_string(report.without_process) +
+                 " places in JIT code: use --pid, --map or --jitdump");
   }
 }
 
@@ -205,7 +204,7 @@ void say(const PprofNamed& report, const std::string& name, const Console& conso
 ExitCode write_named_profile(const StacksOptions& options, const Input& profile,
                              const Console& console) {
   if (const std::string_view option = meaningless_option(options); !option.empty()) {
-    return console.fail(profile.name() + " is a pprof profile, which has no use for " +
+    return console.fail(profile.name() + " is a pprof profile, which does not support " +
                         std::string(option));
   }
   ProcessNames names(options, console);
@@ -220,7 +219,7 @@ ExitCode write_named_profile(const StacksOptions& options, const Input& profile,
   const Result<PprofNamed> report = name_pprof(profile.text(), naming, *out);
   if (!report) return console.fail("cannot read " + profile.name() + ": " + report.error().message);
   if (profile.was_truncated())
-    return console.fail(profile.name() + " was cut off while it was read");
+    return console.fail(profile.name() + " was truncated while it was read");
   const Result<void> written = out->commit();
   if (!written) return console.fail(written.error());
   names.warn();
@@ -309,13 +308,13 @@ void note_damage(const Recording& recording, const StackStatistics& statistics,
                  const Diagnostics& problems, const Console& console) {
   const std::string& name = recording.input().name();
   if (recording.facts().was_killed) {
-    console.warn(name + ": its recorder was killed: what it had not written is missing");
+    console.warn(name + ": perf was killed: data that it had not written is missing");
   }
   for (const Diagnostic& problem : problems.items()) {
     console.warn(name + ":+0x" + to_hex(problem.where.offset) + ": " + problem.message);
   }
   if (problems.total() > problems.items().size()) {
-    console.warn(name + ": " + std::to_string(problems.total()) + " damages, " +
+    console.warn(name + ": " + std::to_string(problems.total()) + " damaged places, " +
                  std::to_string(statistics.lost_bytes) + " bytes of records are left out");
   }
 }
@@ -356,8 +355,8 @@ void note_losses(const StackStatistics& statistics, const Console& console) {
   const auto say = [&](std::uint64_t count, const std::string& what) {
     if (count != 0) console.warn(std::to_string(count) + " " + what);
   };
-  say(statistics.lost, "events were lost when this was recorded");
-  say(statistics.out_of_order, "records came too late to be put in order");
+  say(statistics.lost, "events were lost during the recording");
+  say(statistics.out_of_order, "records were too late to be sorted by time");
 }
 
 /// Formats that have no place for the event add up what should not be.
@@ -392,7 +391,7 @@ ExitCode read_all(Reading& reading, StackWriter* writer, std::set<std::uint32_t>
         console.progress().change(what + share_of(position, size));
       });
   if (reading.recording().input().was_truncated()) {
-    return console.fail(reading.recording().input().name() + " was cut off while it was read");
+    return console.fail(reading.recording().input().name() + " was truncated while it was read");
   }
   return ExitCode::ok;
 }
@@ -409,7 +408,7 @@ void write_table(const StacksOptions& options, const StackStatistics& statistics
 Result<void> check_not_terminal(const StacksOptions& options, const Console& console) {
   if (options.output != "-" || !console.out_is_terminal()) return {};
   return Failure(Error{Errc::invalid_argument,
-                       "a pprof profile is nothing for a terminal: name a file with -o",
+                       "cannot write a pprof profile to a terminal: name a file with -o",
                        0,
                        {}});
 }
@@ -435,9 +434,9 @@ void note_all(const Reading& reading, const StackFilter& filter, const StackStat
   if (total.not_unwound != 0) {
     const std::string& arch = reading.recording().facts().arch;
     console.warn(std::to_string(total.not_unwound) + " of " + counted(total.samples, "sample") +
-                 " have stacks of a machine that perfmap cannot unwind (" +
+                 " are from a machine whose stacks perfmap cannot unwind (" +
                  one_line(arch.empty() ? "unknown" : arch, true) +
-                 "): they have one frame, or those that the kernel found");
+                 "): they have one frame, or the frames that the kernel found");
   }
   note_doubts({total.frames, total.doubtful, total.doubts}, "frames", console);
 }

@@ -28,18 +28,18 @@ ExitCode run(const Options& options, const Console& console) {
   }
   if (options.in_place && opened->front().was_compressed) {
     return console.fail(opened->front().input.name() +
-                        " is compressed, and -o makes a perf map elsewhere");
+                        " is compressed; write another file with -o");
   }
   Result<Map> map = map_of(*std::move(opened), options.opening, &opening);
   if (!map) return console.fail(map.error());
   if (options.in_place) {
     if (opening.kind != SourceKind::perf_map) {
       return console.fail(map->input().name() + " is " + with_article(opening.kind) +
-                          ", of which -o makes a perf map elsewhere");
+                          ", not a perf map; write another file with -o");
     }
     if (map->ends_in_part()) {
       return console.fail("the last line of " + map->input().name() +
-                          " is not finished: a process still writes it");
+                          " is incomplete: a process is still writing it");
     }
     if (const auto why = objection_to_rewriting(map->input(), options.force)) {
       return console.fail(*why);

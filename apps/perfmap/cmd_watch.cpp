@@ -137,16 +137,15 @@ class Printer {
 
   void say(const WatchEvent& event) const {
     const std::string source(event.source);
-    if (event.kind == Kind::close) console_.note(source + " is closed: its producer is done");
-    if (event.kind == Kind::replaced) console_.warn(source + " was replaced, and is read anew");
-    if (event.kind == Kind::removed) console_.warn(source + " is gone");
+    if (event.kind == Kind::close) console_.note(source + " is closed: its producer has finished");
+    if (event.kind == Kind::replaced) console_.warn(source + " was replaced: reading the new file");
+    if (event.kind == Kind::removed) console_.warn(source + " was removed");
     if (event.kind == Kind::refused) console_.warn(event.name);
     if (event.kind == Kind::executed) console_.warn("the process runs another program now");
     if (event.kind != Kind::found) return;
     if (event.inherited_from != 0) {
       console_.note("watching " + source + ", too: process " +
-                    std::to_string(event.inherited_from) +
-                    " wrote it, from which this one was forked");
+                    std::to_string(event.inherited_from) + ", which forked this one, wrote it");
     } else if (console_.verbose()) {
       console_.note("watching " + source);
     }
@@ -175,8 +174,9 @@ void say_totals(const WatchTotals& totals, Clock::duration time, const Console& 
                 "%.1f s: ", std::chrono::duration<double>(time).count());
   console.note(seconds.data() + totals_text(totals, time));
   if (totals.lost == 0) return;
-  console.note("skipped " + counted(totals.lost, "line or record", "lines or records") +
-               " that made no sense ('perfmap lint' says which)");
+  console.note("skipped " +
+               counted(totals.lost, "malformed line or record", "malformed lines or records") +
+               " (run 'perfmap lint' for details)");
 }
 
 enum class Wake : std::uint8_t { look, ended, stopped };

@@ -68,7 +68,8 @@ Result<JitdumpWriter> open_jitdump(const AppendOptions& options, const AppendTar
 Result<WriteTarget> WriteTarget::open(const AppendOptions& options, bool jitdump, NameOf names_of,
                                       std::size_t buffer_bytes, const Console& console) {
   if (jitdump && goes_to_terminal(options, console)) {
-    return Failure({Errc::refused, "a jitdump is not written to a terminal", 0, {}});
+    return Failure(
+        {Errc::refused, "cannot write a jitdump to a terminal: name a file with -o", 0, {}});
   }
   Result<AppendTarget> target = find_target(options, jitdump ? kDumpName : kMapName, console);
   if (!target) return Failure(std::move(target.error()));
@@ -98,9 +99,9 @@ Result<void> WriteTarget::close() {
 
 /// Why a jitdump cannot have such an entry; empty where it can.
 std::string jitdump_refusal(Address start, std::uint64_t size, bool has_code) {
-  if (size > UINT64_MAX - start) return "code cannot go beyond the end of the address space";
+  if (size > UINT64_MAX - start) return "the code exceeds the address space";
   if (!has_code && size > JitdumpWriter::kMaxZeros) {
-    return "more than 32 MiB of code would be written as zeros; give it with --code";
+    return "more than 32 MiB of code would be zeros: pass the code with --code";
   }
   return {};
 }
@@ -204,7 +205,7 @@ Result<std::optional<Input>> read_code(const std::string& path, std::uint64_t si
   if (!input) return Failure(std::move(input).error());
   if (input->text().size() == size) return *std::move(input);
   return Failure({Errc::invalid_argument,
-                  path + " holds " + std::to_string(input->text().size()) + " bytes, and SIZE is " +
+                  path + " has " + std::to_string(input->text().size()) + " bytes, but SIZE is " +
                       std::to_string(size),
                   0,
                   {}});
@@ -242,7 +243,7 @@ ExitCode run(const Options& options, const Console& console) {
     return console.fail(words.size() > 3 ? "expected ADDR SIZE NAME; quote a name with blanks"
                                          : "expected ADDR SIZE NAME, or entries on standard input");
   }
-  if (!options.code.empty()) return console.fail("--code is the code of one entry: ADDR SIZE NAME");
+  if (!options.code.empty()) return console.fail("--code needs one entry: ADDR SIZE NAME");
   Result<WriteTarget> target =
       WriteTarget::open(options.append, options.jitdump, NameOf::file, kBuffer, console);
   if (!target) return console.fail(target.error());

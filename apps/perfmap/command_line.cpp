@@ -192,7 +192,7 @@ std::string advice(const CLI::App* command, const std::string& name,
       });
   if (other != kOtherSpellings.end()) return "; " + std::string(other->instead);
   return name.starts_with("--") ? nearest(name, names)
-                                : "; put '--' before an argument that begins with '-'";
+                                : "; put '--' before an argument that is not an option";
 }
 
 /// The first option that the command does not have, if any. Other errors of a command line often
@@ -532,7 +532,7 @@ Result<void> choose_format(std::string& format, const std::string& path,
 Option add_time(CommandOptions& command, std::uint64_t& time) {
   const auto take = [&time](const std::string& text) { time = *parse_seconds(text); };
   const auto check = [](const std::string& text) {
-    return parse_seconds(text) ? "" : "'" + text + "' is no time in seconds";
+    return parse_seconds(text) ? "" : "'" + text + "' is not a time in seconds";
   };
   return command.value("--time", take, "SECONDS", "As of that time, in seconds (default: the end)")
       .check(check);
@@ -546,11 +546,11 @@ std::string check_pid(const std::string& text) {
   // Linux has none beyond 4194304.
   if (is_decimal(text, 7) && std::stoul(text) > 0) return "";
   const bool is_snapshot = Snapshot::is_at(text);
-  return "'" + text + "' is " + (is_snapshot ? "a snapshot, not a" : "no") + " process id";
+  return "'" + text + "' is " + (is_snapshot ? "a snapshot, not a" : "not a") + " process ID";
 }
 
 std::string check_count(const std::string& text) {
-  return is_decimal(text, 18) ? "" : "'" + text + "' is no decimal number";
+  return is_decimal(text, 18) ? "" : "'" + text + "' is not a decimal number";
 }
 
 ParsedCommandLine parse_command_line(int count, const char* const* arguments) {

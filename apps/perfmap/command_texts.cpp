@@ -8,7 +8,8 @@ namespace {
 
 constexpr std::string_view kResolveUsages[] = {
     "perfmap resolve ADDR... SOURCE... [OPTIONS]", "perfmap resolve ADDR... --pid PID [OPTIONS]",
-    "perfmap resolve - SOURCE... [OPTIONS]", "perf script | perfmap resolve --perf-script [OPTIONS]"};
+    "perfmap resolve - SOURCE... [OPTIONS]",
+    "perf script | perfmap resolve --perf-script [OPTIONS]"};
 constexpr Example kResolveExamples[] = {
     {"Name an address in a running process, with source lines",
      "perfmap resolve 7f3529fcf75b --pid 4242 --lines"},
@@ -52,10 +53,9 @@ constexpr Example kDiffExamples[] = {
     {"Compare an old map with that of a running process", "perfmap diff old.map 4242"},
     {"Print the difference as JSON", "perfmap diff --format json old.map new.map"}};
 
-constexpr std::string_view kDoctorUsages[] = {"perfmap doctor PID [OPTIONS]",
-                                              "perfmap doctor --runtimes",
-                                              "perfmap doctor SNAPSHOT [OPTIONS]",
-                                              "perfmap doctor RECORDING [OPTIONS]"};
+constexpr std::string_view kDoctorUsages[] = {
+    "perfmap doctor PID [OPTIONS]", "perfmap doctor --runtimes",
+    "perfmap doctor SNAPSHOT [OPTIONS]", "perfmap doctor RECORDING [OPTIONS]"};
 constexpr Example kDoctorExamples[] = {
     {"Examine a running process", "perfmap doctor 4242"},
     {"Examine a recording", "perfmap doctor perf.data"},
@@ -93,7 +93,8 @@ constexpr Example kWriteExamples[] = {
     {"Append a function with its code to a jitdump",
      "perfmap write --jitdump -o app.dump 7f3529fcf759 b py::bar --code bar.bin"}};
 
-constexpr std::string_view kCopyUsages[] = {"perfmap copy SOURCE (--to-pid PID | -o FILE) [OPTIONS]"};
+constexpr std::string_view kCopyUsages[] = {
+    "perfmap copy SOURCE (--to-pid PID | -o FILE) [OPTIONS]"};
 constexpr Example kCopyExamples[] = {
     {"Append a map to another", "perfmap copy old.map -o app.map"},
     {"Append the map of a running process", "perfmap copy 4242 -o app.map"}};
@@ -109,7 +110,8 @@ constexpr Example kFromJsonExamples[] = {
     {"Make a perf map", "perfmap to-json old.map | perfmap from-json -o app.map"},
     {"Make a jitdump", "perfmap to-json old.map | perfmap from-json --to jitdump -o app.dump"}};
 
-constexpr std::string_view kConvertUsages[] = {"perfmap convert SOURCE (--to KIND | -o FILE) [OPTIONS]"};
+constexpr std::string_view kConvertUsages[] = {
+    "perfmap convert SOURCE (--to KIND | -o FILE) [OPTIONS]"};
 constexpr Example kConvertExamples[] = {
     {"Make a perf map from a jitdump", "perfmap convert /tmp/jit-42.dump -o app.map"},
     {"Print a map as JSON lines", "perfmap convert /tmp/perf-42.map --to jsonl"},

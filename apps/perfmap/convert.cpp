@@ -143,7 +143,7 @@ Result<Jitdump> dump_of_entries(const Map& map, const std::string& output, std::
   if (!dump) return Failure(std::move(dump.error()));
   note_skipped(console, problems);
   note_without_code(console, dump->without_code);
-  console.note("a map knows no times: its entries are there from time 0 on");
+  console.note("a map has no times: its entries exist from time 0 on");
   return Jitdump(Input::from_text(std::move(dump->bytes), map.input().name()));
 }
 
@@ -153,8 +153,7 @@ std::uint32_t pid_of_dump(const std::string& path) { return pid_of_name(path, kD
 
 void note_without_code(const Console& console, std::uint64_t count) {
   if (count == 0) return;
-  console.note("zeros stand for the code of " + counted(count, "function", "functions") +
-               ", which nobody knows");
+  console.note("wrote zeros for the unknown code of " + counted(count, "function", "functions"));
 }
 
 ExitCode convert_dump_to_json(const ConvertOptions& options, OpenedInput opened,
@@ -194,7 +193,7 @@ Result<std::vector<Jitdump>> dumps_of(std::vector<OpenedInput> opened, const Sou
     note_without_code(console, one.without_code);
     if (one.made_from == SourceKind::pypylog) {
       console.note("the ticks of " + one.input.name() +
-                   " are no times of a jitdump, and become 0; 'perfmap pypylog' converts them");
+                   " cannot be times of a jitdump and become 0; 'perfmap pypylog' converts them");
     }
     if (one.kind == SourceKind::jitdump) {
       dumps.push_back(dump_of(std::move(one), options));
@@ -222,10 +221,10 @@ ExitCode write_merged_dumps(const std::vector<Jitdump>& dumps, OutputFile& out,
   const Result<void> written = out.commit();
   if (!written) return console.fail(written.error());
   if (stats->several_pids)
-    console.note("the dumps are of several processes: the first one's pid counts");
+    console.note("the dumps belong to several processes: the output has the pid of the first one");
   if (stats->lost_moves != 0) {
     console.note("left out " + counted(stats->lost_moves, "move", "moves") +
-                 " of what was not there");
+                 " without matching code");
   }
   if (stats->other_records != 0) {
     console.note("left out " + counted(stats->other_records, "record", "records") +
@@ -242,7 +241,7 @@ ExitCode convert_to_jitdump(const ConvertOptions& options, std::vector<OpenedInp
       dumps_of(std::move(opened), options.opening, options.output, console);
   if (!dumps) return console.fail(dumps.error());
   if (options.output == "-" && console.out_is_terminal()) {
-    return console.fail("a jitdump is nothing for a terminal: name a file with -o");
+    return console.fail("cannot write a jitdump to a terminal: name a file with -o");
   }
   Result<OutputFile> out = open_output(options.output);
   if (!out) return console.fail(out.error());
@@ -254,10 +253,8 @@ ExitCode convert_to_jitdump(const ConvertOptions& options, std::vector<OpenedInp
 namespace {
 
 Error refused(const std::string& name, const std::string& what) {
-  return {Errc::unsupported,
-          name + " is " + what + ": only a jitdump has the code of an ELF file",
-          0,
-          {}};
+  return {
+      Errc::unsupported, name + " is " + what + ": only a jitdump has code for an ELF file", 0, {}};
 }
 
 /// The last dump of a process; any other source opens as one input.
@@ -277,7 +274,7 @@ void say_counts(const ElfImageCounts& counts, const Diagnostics& problems, const
                std::to_string(counts.with_lines) + " of them with source lines, and " +
                counted(counts.frames, "frame"));
   if (counts.overlaid + counts.cut != 0) {
-    console.note(counted(counts.overlaid, "function") + " had been overlaid by then, and " +
+    console.note(counted(counts.overlaid, "function") + " had been overwritten by then, and " +
                  std::to_string(counts.cut) + " in part");
   }
   if (counts.without_code != 0) {
@@ -285,11 +282,11 @@ void say_counts(const ElfImageCounts& counts, const Diagnostics& problems, const
   }
   if (counts.dropped_frames != 0) {
     console.note("left out " + counted(counts.dropped_frames, "frame") +
-                 " that made no sense, or whose code was overlaid");
+                 " that were invalid, or whose code was overwritten");
   }
   if (counts.out_of_reach != 0) {
     console.note("left out " + counted(counts.out_of_reach, "function") +
-                 " at addresses that the machine does not have");
+                 " at addresses outside of the machine's address space");
   }
   note_skipped_records(console, problems);
 }
@@ -302,7 +299,7 @@ ExitCode convert_to_elf(const ConvertOptions& options, const Console& console) {
   const Result<void> comparable = check_time(*dump, options.time);
   if (!comparable) return console.fail(comparable.error());
   if (options.output == "-" && console.out_is_terminal()) {
-    return console.fail("an ELF file is nothing for a terminal: name a file with -o");
+    return console.fail("cannot write an ELF file to a terminal: name a file with -o");
   }
   Result<OutputFile> out = open_output(options.output);
   if (!out) return console.fail(out.error());
@@ -444,13 +441,13 @@ ExitCode convert_inputs(const ConvertOptions& options, std::vector<OpenedInput> 
   if (options.to == "jitdump") return convert_to_jitdump(options, std::move(opened), console);
   const bool to_json = options.to == "json" || options.to == "jsonl";
   if (to_json && !options.effective && opened.size() > 1) {
-    console.note("the map " + opened.front().input.name() + " is left out: name it to have it");
+    console.note("the map " + opened.front().input.name() + " is left out: name it to include it");
     opened.erase(opened.begin(), opened.end() - 1);
   }
   if (to_json && opened.size() == 1 && opened.front().kind == SourceKind::jitdump) {
     return convert_dump_to_json(options, std::move(opened.front()), console);
   }
-  if (options.code) return console.fail("only JSON of a jitdump can hold its code");
+  if (options.code) return console.fail("--code needs a jitdump as source");
   Opening opening;
   Result<Map> map = map_of(std::move(opened), options.opening, &opening, options.time);
   if (!map) return console.fail(map.error());

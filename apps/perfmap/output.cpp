@@ -18,7 +18,7 @@ void note_stats(const Console& console, const PortableStats& stats) {
   note_changed_names(console, stats.changed_names);
   if (stats.huge_sizes != 0) {
     console.note(counted(stats.huge_sizes, "entry has", "entries have") +
-                 " a size of 4 GiB or more, which some readers cut");
+                 " a size of 4 GiB or more, which some readers truncate");
   }
   if (stats.address_zero != 0) {
     console.note(counted(stats.address_zero, "entry is", "entries are") +
@@ -38,7 +38,7 @@ Result<OutputFile> open_output(const std::string& path) {
 std::optional<Error> objection_to_emptying(const Index& index, const Diagnostics& problems) {
   if (index.entry_count() != 0 || problems.total() == 0) return std::nullopt;
   const std::string& name = index.maps().front().input().name();
-  return Error{Errc::bad_format, "cannot rewrite " + name + ": no line of it is an entry", 0, {}};
+  return Error{Errc::bad_format, "cannot rewrite " + name + ": it has no valid entry", 0, {}};
 }
 
 ExitCode commit_whole(OutputFile& out, const Input& input, const Console& console) {
@@ -145,12 +145,12 @@ Result<MapWriter> open_target(const AppendOptions& options, const AppendTarget& 
 }
 
 void note_changed_names(const Console& console, std::uint64_t count) {
-  if (count != 0)
-    console.note("changed " + counted(count, "name") + " that not every reader takes");
+  if (count != 0) console.note("changed " + counted(count, "name") + " for portability");
 }
 
 void note_unwritable_names(const Console& console, std::uint64_t count) {
-  if (count != 0) console.note("changed " + counted(count, "name") + " that no perf map can hold");
+  if (count != 0)
+    console.note("changed " + counted(count, "name") + " that a perf map cannot contain");
 }
 
 bool goes_to_terminal(const AppendOptions& options, const Console& console) {
@@ -186,7 +186,7 @@ std::string refusal(std::string_view name) {
   const auto differ = std::mismatch(name.begin(), name.end(), written.begin(), written.end());
   const std::size_t begin =
       begin_of_excerpt(name, static_cast<std::size_t>(differ.first - name.begin()));
-  return "the name " + spelled(excerpt(name, begin)) + " would have to be written as " +
+  return "the name " + spelled(excerpt(name, begin)) + " would be written as " +
          spelled(excerpt(written, begin));
 }
 

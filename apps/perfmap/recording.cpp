@@ -38,13 +38,13 @@ void report_refused(const RecordedRefusals& refused, const Console& console) {
 
 void advise_on_foreign(const RecordedRefusals& refused, const Console& console) {
   if (refused.foreign.empty()) return;
-  console.note("to use files of other users, too: " + console.command_with("--any-owner"));
+  console.note("to also use files of other users: " + console.command_with("--any-owner"));
 }
 
 void note_kernel(const KernelSource& kernel, const Console& console) {
   if (kernel.why().empty()) return;
   console.note("frames of the kernel have no names: " + kernel.why() +
-               " (--kallsyms FILE takes a copy of its /proc/kallsyms)");
+               " (--kallsyms FILE reads a copy of its /proc/kallsyms)");
 }
 
 }  // namespace perfmap::app

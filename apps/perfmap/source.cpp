@@ -84,7 +84,7 @@ bool reads_stdin(const std::vector<Source>& sources) {
 }
 
 void ConsoleObserver::foreign_owner() {
-  note("to use files of other users, too: " + console_.command_with("--any-owner"));
+  note("to also use files of other users: " + console_.command_with("--any-owner"));
 }
 
 Result<std::vector<OpenedInput>> open_inputs(const Source& source, const SourceOptions& options,
@@ -133,8 +133,7 @@ Index make_index(Map map, Overlap overlap, Diagnostics& problems, const Console&
 void note_skipped(const Console& console, const Diagnostics& problems) {
   const std::uint64_t lost = problems.total() - problems.count_of(rule::kAddressWrap);
   if (lost == 0) return;
-  console.note("skipped " + counted(lost, "line") +
-               " that made no sense ('perfmap lint' says which)");
+  console.note("skipped " + counted(lost, "malformed line") + " (run 'perfmap lint' for details)");
 }
 
 void note_skipped(const Console& console, const Problems& problems) {
@@ -146,18 +145,19 @@ void note_skipped_records(const Console& console, const Diagnostics& problems) {
   // What the reader gave up; of all others a part was taken.
   const std::uint64_t skipped =
       problems.count_of(rule::kDamagedRecord) + problems.count_of(rule::kUnendedName);
-  const auto note = [&](const std::string& done, std::uint64_t count, const std::string& why) {
+  const auto note = [&](const std::string& done, std::uint64_t count, const std::string& what,
+                        const std::string& why) {
     if (count == 0) return;
-    console.note(done + counted(count, "record") + why + " ('perfmap lint' says which)");
+    console.note(done + counted(count, what) + why + " (run 'perfmap lint' for details)");
   };
-  note("skipped ", skipped, " that made no sense");
-  note("found ", problems.total() - skipped, " whose sizes contradict each other");
+  note("skipped ", skipped, "malformed record", "");
+  note("found ", problems.total() - skipped, "record", " with inconsistent sizes");
 }
 
 void note_unfinished(const Console& console, std::span<const Map> maps) {
   for (const Map& map : maps) {
     if (!map.ends_in_part()) continue;
-    console.note("left out the last line of " + map.input().name() + ", which is not finished yet");
+    console.note("left out the last line of " + map.input().name() + ", which is still incomplete");
   }
 }
 
@@ -212,7 +212,7 @@ void note_without_lines(std::span<const std::string> modules, const Console& con
   if (modules.empty()) return;
   const std::string count = std::to_string(modules.size());
   console.note((modules.size() == 1 ? modules.front() + " has" : count + " ELF files have") +
-               " no debug information: no lines and no inlined functions there" +
+               " no debug information: no lines and no inlined functions for their code" +
                (modules.size() == 1 || console.verbose() ? "" : " (--verbose lists them)"));
   if (modules.size() == 1 || !console.verbose()) return;
   for (const std::string& module : modules) console.note("no debug information: " + module);

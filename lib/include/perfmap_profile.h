@@ -1,7 +1,7 @@
 /* perfmap_profile.h - the C interface of libperfmap-profile.
  *
- * Knows what was mapped where, when, in which process: for profilers, which have addresses and want
- * names. The rules of perfmap.h hold here, too: handles, statuses, errors, struct_size, strings,
+ * For profilers that need names for addresses: tracks what each process has mapped, where and when.
+ * The rules of perfmap.h also apply here: handles, statuses, errors, struct_size, strings,
  * choices as int32_t, threads. NOT_FOUND is an answer: with it, `error` may be unchanged.
  */
 #ifndef PERFMAP_PROFILE_H
@@ -13,17 +13,17 @@
 extern "C" {
 #endif
 
-/* As perfmap_layouts(), for the structs of this header. */
+/* Like perfmap_layouts(), for the structs of this header. */
 PERFMAP_C_API const perfmap_layout* perfmap_profile_layouts(size_t* count);
 
 /* --- Tracker -------------------------------------------------------------------------------------
  *
- * Follows processes: by the events of a recording, by what /proc says of living ones, or both.
- * Times are nanoseconds of any one clock, events those of perf (Linux,
- * include/uapi/linux/perf_event.h), in the order of their times for each process. A process is
- * known by (pid, generation): exec, exit and reuse of the pid end a generation. Nothing of an ended
- * one is answered for a later one, but for the memory that a process has from its parent, or, after
- * exec and before it maps anything, from the former program.
+ * Tracks processes by the events of a recording, by /proc for living processes, or both. Times are
+ * nanoseconds of any one clock. Events are those of perf (Linux, include/uapi/linux/perf_event.h),
+ * in the order of their times for each process. (pid, generation) identifies a process: exec, exit
+ * and reuse of the pid end a generation. Data of an ended generation is never returned for a later
+ * one, except for the memory that a process has from its parent, or, after exec and before it maps
+ * anything, from the previous program.
  */
 
 #define PERFMAP_NOW UINT64_MAX /* later than every event */
@@ -34,10 +34,10 @@ typedef struct perfmap_module_cache perfmap_module_cache;
 typedef struct perfmap_module perfmap_module;
 struct perfmap_region;
 
-/* Supplies the ELF file of a region; called once for all processes with the same file. `pid` has it
- * mapped; 0: its process has ended. On PERFMAP_OK `*out` is a handle that the tracker takes over:
- * of perfmap_module_open() and the like. NOT_FOUND: the tracker looks for the file itself. Any
- * other status is passed on. Must not call the tracker. */
+/* Supplies the ELF file of a region; called once for all processes with the same file. `pid` is a
+ * process that has it mapped; 0: the process has ended. On PERFMAP_OK, `*out` is a handle, as from
+ * perfmap_module_open(), and the tracker takes it over. NOT_FOUND: the tracker looks for the file
+ * itself. Any other status is passed on. Must not call the tracker. */
 typedef perfmap_status (*perfmap_open_module)(int32_t pid, const struct perfmap_region* region,
                                               perfmap_module** out, void* context);
 
@@ -46,20 +46,20 @@ typedef struct perfmap_tracker_options {
   const char* proc;   /* NUL-terminated; NULL is "/proc" */
   const char* tmp;    /* NULL is "/tmp": where perf maps and jitdumps are */
   int32_t any_owner;  /* not 0: maps and dumps of any owner are used */
-  /* Opens the ELF files, and must outlive the tracker. NULL: there are none but those of `open`.
+  /* Opens the ELF files, and must outlive the tracker. NULL: only `open` supplies files.
    *
    * The file of a living process is opened through the process. If the process has ended, the file
-   * at the path counts: if the event had a build-id, with that build-id; else, if it had an inode,
-   * with that inode; else as it is. */
+   * at the path is used: if the event had a build-id, the file must have it; otherwise, if the
+   * event had an inode, the file must have that; otherwise any file is used. */
   perfmap_module_cache* modules;
   /* NUL-terminated directory below which all files are, by their paths, for events of another
    * machine: build-ids are compared, inodes are not, and no link leads out of it. NULL: none. */
   const char* symfs;
-  perfmap_open_module open; /* asked first; NULL: none */
+  perfmap_open_module open; /* called first; NULL: none */
   void* open_context;
 } perfmap_tracker_options;
 
-/* `options` may be NULL. End it with perfmap_tracker_end(); spaces may outlive it. */
+/* `options` may be NULL. Release with perfmap_tracker_end(); spaces may outlive the tracker. */
 PERFMAP_C_API perfmap_status perfmap_tracker_begin(const perfmap_tracker_options* options,
                                                    perfmap_tracker** out, perfmap_error* error);
 PERFMAP_C_API void perfmap_tracker_end(perfmap_tracker* tracker);
@@ -68,7 +68,7 @@ typedef enum perfmap_process_begin {
   PERFMAP_BEGAN_SEEN = 0,     /* an event was about it */
   PERFMAP_BEGAN_FORKED = 1,   /* with its parent's memory */
   PERFMAP_BEGAN_EXECUTED = 2, /* with the former program's, until it maps something itself */
-  PERFMAP_BEGAN_IMPORTED = 3  /* it was there when /proc was read */
+  PERFMAP_BEGAN_IMPORTED = 3  /* it existed when /proc was read */
 } perfmap_process_begin;
 
 typedef struct perfmap_process {
@@ -76,17 +76,18 @@ typedef struct perfmap_process {
   int32_t pid;
   uint32_t generation;  /* of that pid; from 1, after perfmap_tracker_forget_before() from more */
   int32_t began;        /* a perfmap_process_begin */
-  int32_t parent;       /* 0 where not known */
-  uint64_t since;       /* time of its beginning */
-  uint64_t until;       /* time of its end; PERFMAP_NOW: it goes on */
-  uint64_t start_ticks; /* field 22 of /proc/PID/stat; 0 where that was not read */
+  int32_t parent;       /* 0: unknown */
+  uint64_t since;       /* start time */
+  uint64_t until;       /* end time; PERFMAP_NOW: it has not ended */
+  uint64_t start_ticks; /* field 22 of /proc/PID/stat; 0 if it was not read */
   const char* comm;
   size_t comm_size;
 } perfmap_process;
 
-/* The process that has the pid now. If none is known, `create` is called once (unless it is NULL),
- * and may make one known by perfmap_tracker_import() or by events; a status other than OK is passed
- * on. NOT_FOUND: there is still none. `out` lives until the next call with the tracker. */
+/* The process that has the pid now. If the tracker knows none, `create` is called once (unless it
+ * is NULL); it may add the process by perfmap_tracker_import() or by events, and a status other
+ * than OK is passed on. NOT_FOUND: the process is still unknown. `out` is valid until the next call
+ * with the tracker. */
 typedef perfmap_status (*perfmap_create_process)(perfmap_tracker* tracker, int32_t pid,
                                                  void* context);
 PERFMAP_C_API perfmap_status perfmap_tracker_find_pid(perfmap_tracker* tracker, int32_t pid,
@@ -94,23 +95,23 @@ PERFMAP_C_API perfmap_status perfmap_tracker_find_pid(perfmap_tracker* tracker, 
                                                       perfmap_process* out, perfmap_error* error);
 
 typedef enum perfmap_imported {
-  PERFMAP_IMPORTED_VANISHED = 0,  /* no such process any more, or none ever */
-  PERFMAP_IMPORTED_UNCHANGED = 1, /* the same program, its memory as it was */
+  PERFMAP_IMPORTED_VANISHED = 0,  /* the process does not exist */
+  PERFMAP_IMPORTED_UNCHANGED = 1, /* the same program, the same memory */
   PERFMAP_IMPORTED_CHANGED = 2,   /* the same program, other memory */
-  PERFMAP_IMPORTED_BEGAN = 3      /* a process, or a program, that was not there before */
+  PERFMAP_IMPORTED_BEGAN = 3      /* a new process or a new program */
 } perfmap_imported;
 
-/* Reads /proc/PID, which counts from `time` on; PERFMAP_NOW: from CLOCK_MONOTONIC's time. That a
- * process is gone is an answer in `imported`, which may be NULL. Fails with IO, REFUSED or
- * BAD_FORMAT. */
+/* Reads /proc/PID; the result is valid from `time` on, or, with PERFMAP_NOW, from the current
+ * CLOCK_MONOTONIC time. If the process does not exist, the call succeeds and `imported` says so;
+ * `imported` may be NULL. Fails with IO, REFUSED or BAD_FORMAT. */
 PERFMAP_C_API perfmap_status perfmap_tracker_import(perfmap_tracker* tracker, int32_t pid,
                                                     uint64_t time, int32_t* imported,
                                                     perfmap_error* error);
 
-/* Forgets processes that ended before `time`, and what the others had mapped before it: at earlier
- * times they then have what they had at `time`. Called every second or so, it keeps the memory
- * proportional to the processes that are alive. O(processes), and their events since the last
- * call. */
+/* Forgets processes that ended before `time`, and earlier mappings of the other processes: for
+ * times before `time`, the mappings at `time` are returned. If called about once a second, memory
+ * stays proportional to the number of living processes. O(processes), plus their events since the
+ * last call. */
 PERFMAP_C_API perfmap_status perfmap_tracker_forget_before(perfmap_tracker* tracker, uint64_t time,
                                                            perfmap_error* error);
 
@@ -145,7 +146,7 @@ typedef struct perfmap_mmap_event {
 PERFMAP_C_API perfmap_status perfmap_tracker_on_mmap(perfmap_tracker* tracker,
                                                      const perfmap_mmap_event* event,
                                                      perfmap_error* error);
-/* Nothing is mapped there any more. perf records none of these. */
+/* The memory is unmapped. perf does not record this event. */
 PERFMAP_C_API perfmap_status perfmap_tracker_on_unmap(perfmap_tracker* tracker, int32_t pid,
                                                       uint64_t time, uint64_t begin, uint64_t size,
                                                       perfmap_error* error);
@@ -153,20 +154,21 @@ PERFMAP_C_API perfmap_status perfmap_tracker_on_unmap(perfmap_tracker* tracker, 
 PERFMAP_C_API perfmap_status perfmap_tracker_on_fork(perfmap_tracker* tracker, int32_t pid,
                                                      int32_t tid, int32_t parent, uint64_t time,
                                                      perfmap_error* error);
-/* `exec`: not 0 for PERF_RECORD_MISC_COMM_EXEC, when the process runs another program. */
+/* `exec`: not 0 for PERF_RECORD_MISC_COMM_EXEC, that is, when the process executes another program.
+ */
 PERFMAP_C_API perfmap_status perfmap_tracker_on_comm(perfmap_tracker* tracker, int32_t pid,
                                                      int32_t tid, uint64_t time, const char* comm,
                                                      size_t comm_size, int32_t exec,
                                                      perfmap_error* error);
-/* The end of a thread, and with the last one of the process. */
+/* The end of a thread. The end of the last thread ends the process. */
 PERFMAP_C_API perfmap_status perfmap_tracker_on_exit(perfmap_tracker* tracker, int32_t pid,
                                                      int32_t tid, uint64_t time,
                                                      perfmap_error* error);
 
 /* --- Spaces --------------------------------------------------------------------------------------
  *
- * What was mapped where in one process, at one moment. Never changes: a space may be used by
- * several threads, and after perfmap_tracker_end(). Processes that forked share theirs.
+ * The mappings of one process at one time. Never changes: a space may be used by several threads,
+ * and after perfmap_tracker_end(). Forked processes share their spaces.
  */
 
 typedef struct perfmap_space perfmap_space;
@@ -189,8 +191,8 @@ typedef enum perfmap_region_kind {
 
 typedef enum perfmap_jit_room {
   PERFMAP_JIT_NONE = 0,       /* not executable, or the kernel's */
-  PERFMAP_JIT_UNLESS_ELF = 1, /* a file names it; if that is an ELF file, its symbols answer */
-  PERFMAP_JIT_LIKELY = 2      /* executable, and no file names it */
+  PERFMAP_JIT_UNLESS_ELF = 1, /* it has a file; if that is an ELF file, its symbols are used */
+  PERFMAP_JIT_LIKELY = 2      /* executable, without a file */
 } perfmap_jit_room;
 
 typedef struct perfmap_region {
@@ -199,25 +201,26 @@ typedef struct perfmap_region {
   uint64_t size;
   uint64_t offset; /* of begin in the file */
   uint32_t access; /* PERFMAP_ACCESS_ bits */
-  int32_t kind;    /* a perfmap_region_kind; later releases may know more */
+  int32_t kind;    /* a perfmap_region_kind; later releases may add more */
   int32_t jit;     /* a perfmap_jit_room */
   uint32_t device_major;
   uint32_t device_minor;
   uint64_t inode;
   const char* name; /* of files without " (deleted)"; lives as long as the space */
   size_t name_size;
-  const void* build_id; /* as an event told it */
+  const void* build_id; /* from the event */
   size_t build_id_size;
 } perfmap_region;
 
-/* The memory, at that time, of the process that had the pid then. NOT_FOUND: none had it. End it
- * with perfmap_space_end(). After the last event O(1), and the tracker's next event then copies
- * O(log n) of 128 bytes; at an earlier time, the events since a kept state are applied again. */
+/* The memory of a process at `time`: the process that had the pid then. NOT_FOUND: no process had
+ * it. Release with perfmap_space_end(). After the last event this is O(1), and the tracker's next
+ * event copies O(log n) blocks of 128 bytes; for an earlier time, the events since a saved state
+ * are applied again. */
 PERFMAP_C_API perfmap_status perfmap_space_begin_with_tracker(perfmap_tracker* tracker, int32_t pid,
                                                               uint64_t time, perfmap_space** out,
                                                               perfmap_error* error);
 PERFMAP_C_API void perfmap_space_end(perfmap_space* space);
-/* Whose it is, as the tracker knew it then; lives as long as the space. */
+/* The process of the space, as it was then; valid as long as the space. */
 PERFMAP_C_API void perfmap_space_process(const perfmap_space* space, perfmap_process* out);
 /* NOT_FOUND: nothing is mapped there. O(log n), allocates nothing. */
 PERFMAP_C_API perfmap_status perfmap_space_find(const perfmap_space* space, uint64_t address,
@@ -230,17 +233,17 @@ PERFMAP_C_API void perfmap_space_region(const perfmap_space* space, size_t index
 /* --- Code of JITs --------------------------------------------------------------------------------
  */
 
-/* Reasons to doubt a name: bits, of which `doubts` may have several. Later releases may know more.
- */
+/* Reasons why a name is doubtful. `doubts` may have several of these bits. Later releases may add
+ * more. */
 typedef enum perfmap_doubt {
-  PERFMAP_DOUBT_DAMAGED_RECORD = 1, /* the record or line that names the code contradicts itself */
-  PERFMAP_DOUBT_CLAMPED_RANGE = 2,  /* the code's size was cut to what the file has */
-  PERFMAP_DOUBT_REUSED_ADDRESS = 4, /* several entries of a map name it: the last one counts */
-  PERFMAP_DOUBT_GUESSED_OWNER = 8,  /* the file's owner could not be compared with the process's */
-  PERFMAP_DOUBT_GUESSED_CALL = 16, /* the code of a caller is not known: the next function, maybe */
-  PERFMAP_DOUBT_SCANNED_FRAME = 32,    /* the frame was found by a scan of the stack */
-  PERFMAP_DOUBT_STITCHED_FRAME = 64,   /* the frame is that of another sample of the thread */
-  PERFMAP_DOUBT_REMAPPED_MEMORY = 128, /* a parent's name; the child may have mapped anew */
+  PERFMAP_DOUBT_DAMAGED_RECORD = 1,  /* the record or line of the code is inconsistent */
+  PERFMAP_DOUBT_CLAMPED_RANGE = 2,   /* the code's size was reduced to what the file has */
+  PERFMAP_DOUBT_REUSED_ADDRESS = 4,  /* several entries of a map name it: the last one counts */
+  PERFMAP_DOUBT_GUESSED_OWNER = 8,   /* the file's owner could not be compared with the process's */
+  PERFMAP_DOUBT_GUESSED_CALL = 16,   /* the caller's code is unknown: maybe the next function */
+  PERFMAP_DOUBT_SCANNED_FRAME = 32,  /* the frame was found by a scan of the stack */
+  PERFMAP_DOUBT_STITCHED_FRAME = 64, /* the frame comes from another sample of the thread */
+  PERFMAP_DOUBT_REMAPPED_MEMORY = 128, /* a parent's name; the child may have remapped it */
   PERFMAP_DOUBT_UNRECORDED_MEMORY =
       256 /* no executable mapping is known, and the name has no time */
 } perfmap_doubt;
@@ -255,12 +258,12 @@ typedef struct perfmap_jit_code {
   uint32_t doubts; /* PERFMAP_DOUBT_ bits */
 } perfmap_jit_code;
 
-/* The living process's own perf map and jitdumps: looked for at the first call, and taken in as far
- * as they have grown at later ones. NOT_FOUND: it has none. */
+/* The perf map and jitdumps of a living process: the first call looks for them, later calls read
+ * what was appended. NOT_FOUND: the process has none. */
 PERFMAP_C_API perfmap_status perfmap_tracker_refresh_jit(perfmap_tracker* tracker, int32_t pid,
                                                          perfmap_error* error);
-/* The code at the address, where the region there, at `time`, has room for such, and `source_time`
- * is that of jitdumps (CLOCK_MONOTONIC). NOT_FOUND: it has no name. */
+/* The JIT code at the address, if the region there, at `time`, may contain such code. `source_time`
+ * is a time of jitdumps (CLOCK_MONOTONIC). NOT_FOUND: it has no name. */
 PERFMAP_C_API perfmap_status perfmap_tracker_find_jit(perfmap_tracker* tracker, int32_t pid,
                                                       uint64_t address, uint64_t time,
                                                       uint64_t source_time, perfmap_jit_code* out,
@@ -268,23 +271,23 @@ PERFMAP_C_API perfmap_status perfmap_tracker_find_jit(perfmap_tracker* tracker, 
 
 /* --- Modules -------------------------------------------------------------------------------------
  *
- * ELF files, each opened once for however many processes, trackers and threads.
+ * ELF files. Each is opened once for all processes, trackers and threads.
  */
 
 typedef struct perfmap_module_cache_options {
   size_t struct_size;  /* set by the caller to sizeof(perfmap_module_cache_options) */
   uint64_t most_bytes; /* beyond it, the least recently used modules are dropped; 0 is 2 GiB */
-  /* Where separate debug files are, such as "/usr/lib/debug": directories with ':' between them,
-   * below a process's root and on the host. NULL: none is looked for. */
+  /* Directories with separate debug files, such as "/usr/lib/debug", separated by ':', both below a
+   * process's root and on the host. NULL: debug files are not searched for. */
   const char* debug_directories;
 } perfmap_module_cache_options;
 
-/* `options` may be NULL. A cache may be used by several threads, and by several trackers. */
+/* `options` may be NULL. Several threads and several trackers may use one cache. */
 PERFMAP_C_API perfmap_status perfmap_module_cache_begin(const perfmap_module_cache_options* options,
                                                         perfmap_module_cache** out,
                                                         perfmap_error* error);
 PERFMAP_C_API void perfmap_module_cache_end(perfmap_module_cache* cache);
-/* Files that were read so far. */
+/* The number of files that were read so far. */
 PERFMAP_C_API uint64_t perfmap_module_cache_opened(const perfmap_module_cache* cache);
 
 /* A perfmap_module never changes; it may be used by several threads, and after its tracker and
@@ -313,9 +316,9 @@ PERFMAP_C_API uint64_t perfmap_module_id(const perfmap_module* module);
 PERFMAP_C_API perfmap_status perfmap_module_copy(const perfmap_module* module, perfmap_module** out,
                                                  perfmap_error* error);
 
-/* Files that the caller supplies: by path, by descriptor, which stays the caller's, or from memory,
- * which is copied. A file that the cache has is not read again. `name`, which may be NULL, is what
- * the module calls its path. Fail with IO, NOT_FOUND, REFUSED (not a regular file), TOO_LARGE or
+/* Modules from files that the caller supplies: by path, by descriptor, which the caller keeps, or
+ * from memory, which is copied. A file that the cache has is not read again. `name`, which may be
+ * NULL, is the module's path. Fail with IO, NOT_FOUND, REFUSED (not a regular file), TOO_LARGE or
  * BAD_FORMAT (not an ELF file). */
 PERFMAP_C_API perfmap_status perfmap_module_open(perfmap_module_cache* cache, const char* path,
                                                  perfmap_module** out, perfmap_error* error);
@@ -326,18 +329,19 @@ PERFMAP_C_API perfmap_status perfmap_module_from_memory(perfmap_module_cache* ca
                                                         const void* bytes, size_t size,
                                                         const char* name, perfmap_module** out,
                                                         perfmap_error* error);
-/* A module that is in the cache. NOT_FOUND: none has that build-id (its bytes). Opens no file. */
+/* A module that is in the cache. NOT_FOUND: no module there has that build-id. Opens no file. */
 PERFMAP_C_API perfmap_status perfmap_module_find_build_id(perfmap_module_cache* cache,
                                                           const void* build_id, size_t size,
                                                           perfmap_module** out,
                                                           perfmap_error* error);
 
-/* The ELF file that the process had mapped at the address at that time: what any other process has
- * loaded is used again. `vaddr`, which may be NULL, is the address in the file before relocation.
- * NOT_FOUND: nothing is mapped there, or the file is gone. UNSUPPORTED: the memory is of no file
- * with an absolute path ("//anon", "[heap]", a memfd), or the tracker has no cache. REFUSED: not a
- * regular file, or the file at the path has another inode or build-id than the event. IO, TOO_LARGE
- * or BAD_FORMAT: as perfmap_module_open(). End it with perfmap_module_end(). */
+/* The ELF file that the process had mapped at the address at that time; files that were loaded for
+ * other processes are reused. `vaddr`, which may be NULL, is the address in the file before
+ * relocation. NOT_FOUND: nothing is mapped there, or the file does not exist any more. UNSUPPORTED:
+ * the memory belongs to no file with an absolute path ("//anon", "[heap]", a memfd), or the tracker
+ * has no cache. REFUSED: not a regular file, or the file at the path has another inode or build-id
+ * than the event. IO, TOO_LARGE or BAD_FORMAT: as perfmap_module_open(). Release with
+ * perfmap_module_end(). */
 PERFMAP_C_API perfmap_status perfmap_tracker_find_elf(perfmap_tracker* tracker, int32_t pid,
                                                       uint64_t address, uint64_t time,
                                                       perfmap_module** out, uint64_t* vaddr,
@@ -356,7 +360,8 @@ typedef struct perfmap_symbol {
   size_t demangled_size;
 } perfmap_symbol;
 
-/* NOT_FOUND: no function is there. The first call builds the file's table. */
+/* The function at an address. NOT_FOUND: no function is there. The first call builds the file's
+ * table. */
 PERFMAP_C_API perfmap_status perfmap_module_find_symbol(const perfmap_module* module,
                                                         uint64_t vaddr, perfmap_symbol* out,
                                                         perfmap_error* error);
@@ -366,17 +371,17 @@ PERFMAP_C_API perfmap_status perfmap_module_find_symbol(const perfmap_module* mo
 
 typedef enum perfmap_detail {
   PERFMAP_DETAIL_SYMBOLS = 0,
-  PERFMAP_DETAIL_LINES = 1,    /* and one frame for the place in the source */
-  PERFMAP_DETAIL_INLINES = 2,  /* and a frame for each function that was inlined there */
+  PERFMAP_DETAIL_LINES = 1,    /* also one frame with the source line */
+  PERFMAP_DETAIL_INLINES = 2,  /* also a frame for each inlined function */
   PERFMAP_DETAIL_ADDRESSES = 3 /* no names: for perfmap_stacks_options only */
 } perfmap_detail;
 
 typedef enum perfmap_no_name {
   PERFMAP_NO_NAME_GONE = 0,
   PERFMAP_NO_NAME_UNMAPPED = 1,
-  PERFMAP_NO_NAME_NO_SOURCE = 2,   /* code of a JIT that wrote neither map nor dump */
-  PERFMAP_NO_NAME_NOT_COVERED = 3, /* they have no code there */
-  PERFMAP_NO_NAME_BEFORE_LOAD = 4, /* it came later */
+  PERFMAP_NO_NAME_NO_SOURCE = 2,   /* JIT code without a map or dump */
+  PERFMAP_NO_NAME_NOT_COVERED = 3, /* the map or dump has no code there */
+  PERFMAP_NO_NAME_BEFORE_LOAD = 4, /* the code was loaded later */
   PERFMAP_NO_NAME_NO_SYMBOL = 5,   /* the ELF file has no function there */
   PERFMAP_NO_NAME_UNREADABLE = 6
 } perfmap_no_name;
@@ -394,30 +399,31 @@ typedef struct perfmap_address_name {
   size_t struct_size; /* set by the caller to sizeof(perfmap_address_name) */
   const char* name;   /* demangled; the views live until the next call with the tracker */
   size_t name_size;
-  uint64_t begin; /* of the function, in the process; 0 where only debug information names it */
+  uint64_t begin; /* of the function, in the process; 0 if only debug information has it */
   uint64_t size;
   const char* source; /* the ELF file, map or dump that has the name, or would have it */
   size_t source_size;
-  int32_t is_jit; /* not 0: the name is a map's or a dump's */
-  int32_t why;    /* a perfmap_no_name, where there is none; later releases may know more */
+  int32_t is_jit; /* not 0: the name comes from a map or a dump */
+  int32_t why;    /* a perfmap_no_name if there is no name; later releases may add more */
   const perfmap_source_frame* frames; /* the innermost first; the last is the function itself */
   size_t frame_count;
   uint32_t doubts; /* PERFMAP_DOUBT_ bits */
 } perfmap_address_name;
 
-/* What the address is called: by the ELF file that the process had mapped there at `time`, or else
- * by what perfmap_tracker_refresh_jit() found, at `source_time`. NOT_FOUND: it has no name, and
- * `out` says why. `detail` is a perfmap_detail. */
+/* The name of an address: from the ELF file that the process had mapped there at `time`, or else
+ * from the sources that perfmap_tracker_refresh_jit() found, at `source_time`. NOT_FOUND: it has no
+ * name, and `out` has the reason. `detail` is a perfmap_detail. */
 PERFMAP_C_API perfmap_status perfmap_tracker_name(perfmap_tracker* tracker, int32_t pid,
                                                   uint64_t address, uint64_t time,
                                                   uint64_t source_time, int32_t detail,
                                                   perfmap_address_name* out, perfmap_error* error);
 
-/* Names of the kernel's code, for frames with PERFMAP_FRAME_KERNEL, which several threads may use:
- * `kallsyms` is a copy of /proc/kallsyms; NULL: this machine's, for what was sampled since it has
- * booted, with the modules that are loaded now. Reads it once: O(n log n), some 20 MB for 200 000
- * symbols. REFUSED: the addresses are hidden from this user (kernel.kptr_restrict), or were from
- * the one who made the copy; IO or BAD_FORMAT: it cannot be read, or is something else. */
+/* Names of the kernel's code, for frames with PERFMAP_FRAME_KERNEL. Several threads may use it.
+ * `kallsyms` is a copy of /proc/kallsyms. NULL: the kallsyms of this machine, with the modules that
+ * are loaded now; they are valid for samples since the last boot. Reads the file once: O(n log n),
+ * about 20 MB for 200 000 symbols. REFUSED: the addresses are hidden from this user
+ * (kernel.kptr_restrict), or were hidden from the user who made the copy. IO or BAD_FORMAT: the
+ * file cannot be read, or has another format. */
 PERFMAP_C_API perfmap_status perfmap_kernel_begin(const char* kallsyms, perfmap_kernel** out,
                                                   perfmap_error* error);
 /* The function at the address, O(log n). `source` is its module, such as "[kernel.kallsyms]" or
@@ -429,13 +435,14 @@ PERFMAP_C_API void perfmap_kernel_end(perfmap_kernel* kernel);
 
 /* --- Machines ------------------------------------------------------------------------------------
  *
- * By their e_machine of ELF, on any host. perfmap_machine.is_unwound says whose stacks are unwound.
- * Registers have their numbers in Linux, arch/.../include/uapi/asm/perf_regs.h, unless they are
- * said to be DWARF's.
+ * Machines are identified by e_machine of ELF, on any host. perfmap_machine.is_unwound is not 0 if
+ * their stacks can be unwound. Registers have the numbers of Linux,
+ * arch/.../include/uapi/asm/perf_regs.h, unless a comment says DWARF.
  */
 
-/* What perf_event_attr::sample_regs_user should be so that stacks of that machine can be unwound,
- * here or by another program. 0 if perf cannot sample its registers, or it is not known. */
+/* The value of perf_event_attr::sample_regs_user that unwinding stacks of that machine needs, with
+ * this library or another program. 0 if perf cannot sample its registers, or if the machine is
+ * unknown. */
 PERFMAP_C_API uint64_t perfmap_preferred_regs_mask(uint32_t machine);
 
 typedef struct perfmap_machine {
@@ -452,36 +459,36 @@ typedef struct perfmap_machine {
 
 /* NOT_FOUND: not a machine that runs Linux. */
 PERFMAP_C_API perfmap_status perfmap_machine_get(uint32_t machine, perfmap_machine* out);
-/* The machine that uname(2) calls so: "x86_64", "i686", "aarch64". 0: not known. */
+/* The machine with this name in uname(2): "x86_64", "i686", "aarch64". 0: unknown. */
 PERFMAP_C_API uint32_t perfmap_machine_from_uname(const char* name);
-/* Which of a sample's registers, from 0, is the one with that number; -1: the mask has no such
- * register. */
+/* The position, from 0, of a register number in a sample's registers; -1: the mask does not have
+ * it. */
 PERFMAP_C_API int32_t perfmap_register_place(uint64_t register_mask, int32_t number);
 
 /* --- Stacks --------------------------------------------------------------------------------------
  *
- * From a thread's registers and a copy of its stack, such as perf's samples have, to its callers.
+ * Finds the callers from a thread's registers and a copy of its stack, as in perf's samples.
  */
 
-/* A process made ready: what it had mapped at that moment, the files of its code, and its map and
- * dumps. Never changes; may be used by several threads, and after the tracker has ended. */
+/* A process prepared for unwinding: its mappings at that time, the files of its code, and its map
+ * and dumps. Never changes; may be used by several threads, and after the tracker has ended. */
 typedef struct perfmap_unwind_space perfmap_unwind_space;
 
-/* Of the process that had the pid at `time`. Of a living one ask again when it has mapped
- * something, and after perfmap_tracker_refresh_jit(). NOT_FOUND: no process had it. End it with
- * perfmap_unwind_detach(). */
+/* Prepares the process that had the pid at `time`. For a living process, call it again after it has
+ * mapped memory, and after perfmap_tracker_refresh_jit(). NOT_FOUND: no process had the pid.
+ * Release with perfmap_unwind_detach(). */
 PERFMAP_C_API perfmap_status perfmap_unwind_attach(perfmap_tracker* tracker, int32_t pid,
                                                    uint64_t time, perfmap_unwind_space** out,
                                                    perfmap_error* error);
 PERFMAP_C_API void perfmap_unwind_detach(perfmap_unwind_space* space);
 
-/* Remembers what it computed: one for each thread, and one thread at a time. */
+/* Caches computed rules. Use one for each thread; only one thread at a time may use it. */
 typedef struct perfmap_unwinder perfmap_unwinder;
 
 typedef struct perfmap_unwinder_options {
   size_t struct_size;     /* set by the caller to sizeof(perfmap_unwinder_options) */
   uint32_t most_frames;   /* 0 is 1024 */
-  int32_t scan;           /* not 0: guesses where nothing is known */
+  int32_t scan;           /* not 0: guesses callers if there is no other way */
   int32_t jit_cfi_first;  /* not 0: for runtimes whose code keeps no frame pointers */
   int32_t with_registers; /* not 0: frames have registers */
 } perfmap_unwinder_options;
@@ -494,25 +501,25 @@ PERFMAP_C_API void perfmap_unwinder_end(perfmap_unwinder* unwinder);
 typedef struct perfmap_sample {
   size_t struct_size;        /* set by the caller to sizeof(perfmap_sample) */
   uint32_t machine;          /* e_machine of ELF: EM_X86_64 and so on */
-  int32_t is_stack_full;     /* not 0: there was no room for more of the stack */
+  int32_t is_stack_full;     /* not 0: the copy of the stack is full */
   uint64_t time;             /* for code of jitdumps: CLOCK_MONOTONIC, or PERFMAP_NOW */
   uint64_t register_mask;    /* bit n: register n of Linux, arch/.../include/uapi/asm/perf_regs.h */
-  const uint64_t* registers; /* one a bit, ascending */
+  const uint64_t* registers; /* one for each bit, ascending */
   size_t register_count;
   const void* stack; /* from the stack pointer on */
   size_t stack_size;
-  /* The caller's own order: the DWARF number of each register, negative for one that does not
-   * count; the pc is 16 for x86-64, 32 for aarch64. NULL: register_mask has the order. */
+  /* For registers in another order: the DWARF number of each register, negative for a register to
+   * be ignored. The pc is 16 for x86-64, 32 for aarch64. NULL: the order of register_mask. */
   const int32_t* dwarf_numbers;
-  /* The kernel's chain (PERF_SAMPLE_CALLCHAIN), with its PERF_CONTEXT_ markers. Frames of the
-   * kernel come first; those of the user count if there are no registers. */
+  /* The kernel's call chain (PERF_SAMPLE_CALLCHAIN), with its PERF_CONTEXT_ markers. Frames of the
+   * kernel come first. Its user frames are used only if there are no registers. */
   const uint64_t* callchain;
   size_t callchain_size;
 } perfmap_sample;
 
 typedef enum perfmap_frame_source {
   PERFMAP_FRAME_INITIAL = 0, /* the sample's own registers */
-  PERFMAP_FRAME_LEAF = 1,    /* by the code of a leaf */
+  PERFMAP_FRAME_LEAF = 1,    /* the caller of a leaf, by the leaf's code */
   PERFMAP_FRAME_EH_CFI = 2,
   PERFMAP_FRAME_DEBUG_FRAME = 3,
   PERFMAP_FRAME_JIT_CFI = 4,
@@ -522,31 +529,31 @@ typedef enum perfmap_frame_source {
   PERFMAP_FRAME_STITCHED = 8,  /* a guess: from another sample of the thread */
   PERFMAP_FRAME_CALLCHAIN = 9, /* recorded by the kernel, of the user */
   PERFMAP_FRAME_KERNEL = 10,   /* recorded by the kernel, in the kernel */
-  PERFMAP_FRAME_REPAIRED = 11, /* after wrong rules, a guess */
+  PERFMAP_FRAME_REPAIRED = 11, /* a guess, because the rules are wrong */
   PERFMAP_FRAME_SIGNAL = 12    /* by the registers saved for a signal handler */
 } perfmap_frame_source;
 
-/* The word that `perfmap stacks` prints for a perfmap_frame_source, such as "eh-cfi"; "leaf" for
- * the initial frame, too. "unknown" for any other number. Static. */
+/* The word that `perfmap stacks` prints for a perfmap_frame_source, such as "eh-cfi"; "sampled"
+ * for PERFMAP_FRAME_INITIAL. "unknown" for any other number. Static. */
 PERFMAP_C_API const char* perfmap_frame_source_name(int32_t source);
 
 typedef struct perfmap_frame {
   size_t struct_size; /* of the library's struct */
   uint64_t pc;        /* a caller's is its return address */
   uint64_t sp;
-  int32_t source;    /* a perfmap_frame_source; later releases may know more */
+  int32_t source;    /* a perfmap_frame_source; later releases may add more */
   int32_t is_return; /* not 0: names are those of pc - 1 */
-  /* With perfmap_unwinder_options.with_registers: by DWARF number, bit n of the mask if
-   * registers[n] is known. Of a caller those that its callee has preserved, without the pc. Until
-   * the callback returns; NULL for frames of the kernel. */
+  /* With perfmap_unwinder_options.with_registers: by DWARF number; bit n of the mask is set if
+   * registers[n] is known. A caller has those that its callee preserved, without the pc. Valid
+   * until the callback returns; NULL for frames of the kernel. */
   uint64_t register_mask;
   const uint64_t* registers;
 } perfmap_frame;
 
 typedef enum perfmap_stack_end {
   PERFMAP_STACK_ROOT = 0,      /* at the thread's first function */
-  PERFMAP_STACK_TRUNCATED = 1, /* at the end of the copy, or a page that was not there */
-  PERFMAP_STACK_NO_INFO = 2,   /* at code that nothing is known about */
+  PERFMAP_STACK_TRUNCATED = 1, /* at the end of the copy, or at a missing page */
+  PERFMAP_STACK_NO_INFO = 2,   /* at code without unwinding information */
   PERFMAP_STACK_BAD_MEMORY = 3,
   PERFMAP_STACK_LOOP = 4,
   PERFMAP_STACK_LIMIT = 5,
@@ -557,16 +564,16 @@ typedef enum perfmap_stack_end {
 /* The word for a perfmap_stack_end, such as "truncated"; "unknown" for any other number. Static. */
 PERFMAP_C_API const char* perfmap_stack_end_name(int32_t end);
 
-/* Called for each frame, the leaf first; any answer but 0 ends the frames. */
+/* Called for each frame, the leaf first. A result other than 0 ends the frames. */
 typedef int (*perfmap_take_frame)(const perfmap_frame* frame, void* context);
 
-/* `end`, which may be NULL, gets a perfmap_stack_end. Reads nothing but the sample and the files of
- * the code. A frame costs 20 to 60 ns if its code was seen before. Machine 0 is that of the
- * process's ELF files. UNSUPPORTED: the stacks of the machine, or of the process (of riscv32, or of
- * big-endian arm or aarch64), are not unwound, or machine 0 is not known; `take` has got the frames
- * of the call chain, or without one the frame of the pc if its register is known.
- * INVALID_ARGUMENT: the machine is not one that runs Linux. A sample without registers needs no
- * machine. */
+/* Unwinds a sample. `end`, which may be NULL, gets a perfmap_stack_end. Reads only the sample and
+ * the files of the code. A frame costs 20 to 60 ns if its code was seen before. Machine 0 means the
+ * machine of the process's ELF files. UNSUPPORTED: stacks of this machine or process (riscv32,
+ * big-endian arm or aarch64) cannot be unwound, or machine 0 is unknown; `take` was then called for
+ * the frames of the call chain, or, without one, for the frame of the pc if its register is known.
+ * INVALID_ARGUMENT: Linux does not run on the machine. A sample without registers needs no machine.
+ */
 PERFMAP_C_API perfmap_status perfmap_unwind_sample(perfmap_unwinder* unwinder,
                                                    const perfmap_unwind_space* space,
                                                    const perfmap_sample* sample,
@@ -577,20 +584,20 @@ typedef struct perfmap_unwinder_statistics {
   size_t struct_size; /* set by the caller to sizeof(perfmap_unwinder_statistics) */
   uint64_t samples;
   uint64_t frames;
-  uint64_t rules;       /* computed because they were not known yet */
+  uint64_t rules;       /* computed, not found in the cache */
   const uint64_t* ends; /* stacks by perfmap_stack_end; the views live as long as the unwinder */
   size_t end_count;
   const uint64_t* sources; /* frames by perfmap_frame_source */
   size_t source_count;
 } perfmap_unwinder_statistics;
 
-/* Of all samples so far. */
+/* Statistics of all samples so far. */
 PERFMAP_C_API void perfmap_unwinder_get_statistics(const perfmap_unwinder* unwinder,
                                                    perfmap_unwinder_statistics* out);
 
-/* Completes truncated stacks with frames from other samples of the same thread: a caller with the
+/* Completes truncated stacks with frames from other samples of the same thread. A caller with the
  * same return address at the same place of the stack, shortly before or after, most likely has the
- * same callers. Holds 48 bytes for each distinct frame of a thread, at most 4 million of them. */
+ * same callers. Stores 48 bytes for each distinct frame of a thread, at most 4 million frames. */
 typedef struct perfmap_stitcher perfmap_stitcher;
 
 typedef struct perfmap_stitcher_options {
@@ -603,15 +610,15 @@ typedef struct perfmap_stitcher_options {
 PERFMAP_C_API perfmap_status perfmap_stitcher_begin(const perfmap_stitcher_options* options,
                                                     perfmap_stitcher** out, perfmap_error* error);
 PERFMAP_C_API void perfmap_stitcher_end(perfmap_stitcher* stitcher);
-/* The frames of a stack, as perfmap_unwind_sample() gave them, and its end. `process` is any number
- * that is unique to the program, such as pid and generation. O(frames). Fails with INVALID_ARGUMENT
- * for a source of frames, or an end, that this release does not know. */
+/* Adds the frames of a stack, as perfmap_unwind_sample() returned them, and its end. `process` is
+ * any number that is unique for the program, such as pid and generation combined. O(frames). Fails
+ * with INVALID_ARGUMENT for a source of frames, or an end, that this release does not know. */
 PERFMAP_C_API perfmap_status perfmap_stitcher_learn(perfmap_stitcher* stitcher, uint64_t process,
                                                     int32_t tid, uint64_t time,
                                                     const perfmap_frame* frames, size_t count,
                                                     int32_t end, perfmap_error* error);
-/* Appends PERFMAP_FRAME_STITCHED frames to a stack that is truncated, up to `room` of all its
- * frames. `end`, which may be NULL, gets how it ends then. */
+/* Appends PERFMAP_FRAME_STITCHED frames to a truncated stack, up to `room` frames in total. `end`,
+ * which may be NULL, gets the new end of the stack. */
 PERFMAP_C_API perfmap_status perfmap_stitcher_repair(perfmap_stitcher* stitcher, uint64_t process,
                                                      int32_t tid, uint64_t time,
                                                      perfmap_frame* frames, size_t* count,
@@ -622,8 +629,8 @@ PERFMAP_C_API void perfmap_stitcher_forget_before(perfmap_stitcher* stitcher, ui
 
 /* --- Recordings ----------------------------------------------------------------------------------
  *
- * perf.data files, as `perf record` writes them to a file or a pipe: of either byte order,
- * compressed, cut off or damaged. Records come in the order of their times.
+ * perf.data files, as `perf record` writes them to a file or a pipe: in either byte order,
+ * compressed, truncated or damaged. Records are returned in the order of their times.
  */
 
 typedef struct perfmap_recording perfmap_recording;
@@ -635,12 +642,12 @@ PERFMAP_C_API perfmap_status perfmap_recording_open(const char* path, perfmap_re
                                                     perfmap_error* error);
 PERFMAP_C_API void perfmap_recording_end(perfmap_recording* recording);
 
-/* Empty or 0 if the recording does not say. The views live as long as the recording. */
+/* Facts about a recording. Empty or 0: unknown. The views live as long as the recording. */
 typedef struct perfmap_recording_facts {
   size_t struct_size; /* set by the caller to sizeof(perfmap_recording_facts) */
   int32_t is_pipe;    /* not 0: written to a pipe */
-  int32_t was_killed; /* not 0: the recorder was killed, and facts are missing */
-  int32_t is_swapped; /* not 0: of a machine with the other byte order */
+  int32_t was_killed; /* not 0: perf was killed, and facts are missing */
+  int32_t is_swapped; /* not 0: from a machine with the other byte order */
   uint32_t cpus;      /* online at the time */
   const char* hostname;
   size_t hostname_size;
@@ -681,7 +688,7 @@ typedef struct perfmap_record {
   size_t struct_size; /* sizeof(perfmap_record) where it was made */
   uint32_t type;      /* PERF_RECORD_... */
   uint32_t misc;
-  uint64_t time;   /* of a record without one, that of the records before it */
+  uint64_t time;   /* without one: the time of the previous record */
   uint64_t offset; /* in the file */
   uint32_t event;  /* for perfmap_recording_get_event() */
   int32_t is_swapped;
@@ -689,10 +696,10 @@ typedef struct perfmap_record {
   size_t size;
 } perfmap_record;
 
-/* Called for each record, which it borrows; any answer but 0 ends the reading. */
+/* Called for each record, which it borrows. A result other than 0 ends the reading. */
 typedef int (*perfmap_take_record)(const perfmap_record* record, void* context);
 
-/* All records, from the beginning. Passes over damage. Holds two rounds of records (see
+/* Reads all records from the beginning and skips damaged ones. Holds two rounds of records (see
  * PERF_RECORD_FINISHED_ROUND), at most 8 million. */
 PERFMAP_C_API perfmap_status perfmap_recording_read(perfmap_recording* recording,
                                                     perfmap_take_record take, void* context,
@@ -721,27 +728,27 @@ typedef struct perfmap_recorded_sample {
   uint32_t user_abi; /* PERF_SAMPLE_REGS_ABI_... */
 } perfmap_recorded_sample;
 
-/* Decodes a PERF_RECORD_SAMPLE while the recording is read. `sample`, which may be NULL, is made
- * ready for perfmap_unwind_sample(), and lives until the next call, or until the record does not:
- * its machine is 0 if it is not known, its time is the record's, and it has no registers if the
- * recording has none, or no stack. NOT_FOUND: another kind of record. */
+/* Decodes a PERF_RECORD_SAMPLE while the recording is read. `sample`, which may be NULL, is
+ * prepared for perfmap_unwind_sample(). It is valid until the next call, and only as long as the
+ * record. Its machine is 0 if it is unknown, its time is the time of the record, and it has no
+ * registers if the recording has no registers or no stack. NOT_FOUND: another kind of record. */
 PERFMAP_C_API perfmap_status perfmap_recording_get_sample(perfmap_recording* recording,
                                                           const perfmap_record* record,
                                                           perfmap_recorded_sample* out,
                                                           perfmap_sample* sample,
                                                           perfmap_error* error);
 
-/* What a PERF_RECORD_MMAP, MMAP2, COMM, FORK or EXIT says of processes; other records say nothing.
- * For records of recordings, and for those that a program has read from the kernel itself, with
- * the time that it knows of. */
+/* Applies a PERF_RECORD_MMAP, MMAP2, COMM, FORK or EXIT to the tracker; other records have no
+ * effect. For records of recordings, and for records that a program has read from the kernel
+ * itself, with the time that it knows. */
 PERFMAP_C_API perfmap_status perfmap_tracker_on_record(perfmap_tracker* tracker,
                                                        const perfmap_record* record,
                                                        perfmap_error* error);
 
 /* --- Stacks of recordings ------------------------------------------------------------------------
  *
- * What `perfmap stacks` makes of a recording: the stack of each sample, with names. Stacks are
- * those that perf copied, unwound; else the kernel's callchains.
+ * The stack of each sample of a recording, with names, as from `perfmap stacks`. Stacks that perf
+ * copied are unwound; otherwise the kernel's call chains are used.
  */
 
 typedef struct perfmap_stacks perfmap_stacks;
@@ -752,34 +759,33 @@ typedef struct perfmap_stacks_options {
   int32_t mangled;      /* not 0: names as files have them */
   uint32_t threads;     /* to work with; 0 is 1. The result is the same. */
   uint32_t most_frames; /* 0 is 1024 */
-  int32_t scan;         /* not 0: guesses where nothing is known */
+  int32_t scan;         /* not 0: guesses callers if there is no other way */
   int32_t jit_cfi_first;
-  int32_t stitch;       /* not 0: truncated stacks get frames of other samples */
+  int32_t stitch;       /* not 0: completes truncated stacks from other samples */
   int32_t no_kernel;    /* not 0: without frames of the kernel */
   int32_t any_owner;    /* not 0: also uses maps and dumps that belong to another user */
   const char* symfs;    /* directory with the ELF files of processes, by their paths; or NULL */
   const char* map_dir;  /* directory, or snapshot, with perf maps and jitdumps; or NULL */
   const char* tmp;      /* NULL is "/tmp" */
   const char* kallsyms; /* copy of /proc/kallsyms; NULL: the running kernel's, if it is the same */
-  perfmap_module_cache* modules; /* must outlive the stacks; NULL: one of their own */
-  perfmap_open_module open;      /* asked first for each file, from several threads; or NULL */
+  perfmap_module_cache* modules; /* must outlive the stacks; NULL: a new one */
+  perfmap_open_module open;      /* called first for each file, by several threads; or NULL */
   void* open_context;
-  /* Selects samples; of 0 names or numbers, all. */
+  /* Select samples. An empty list selects all. */
   const int32_t* pids;
   size_t pid_count;
   const int32_t* tids;
   size_t tid_count;
   const char* const* comms; /* of threads */
   size_t comm_count;
-  const char* const* events; /* "cycles" is "cycles:u", too */
+  const char* const* events; /* "cycles" also selects "cycles:u" */
   size_t event_count;
   uint64_t from; /* times, both included */
   uint64_t to;   /* 0: to the end */
 } perfmap_stacks_options;
 
-/* Borrows the recording. `options` may be NULL. Fails with INVALID_ARGUMENT, or, if
- * the snapshot or the kallsyms cannot be opened, with the reason for that. End it with
- * perfmap_stacks_end(). */
+/* Borrows the recording. `options` may be NULL. Fails with INVALID_ARGUMENT, or, if the snapshot or
+ * the kallsyms cannot be opened, with the error of that. Release with perfmap_stacks_end(). */
 PERFMAP_C_API perfmap_status perfmap_stacks_begin(const perfmap_recording* recording,
                                                   const perfmap_stacks_options* options,
                                                   perfmap_stacks** out, perfmap_error* error);
@@ -797,16 +803,16 @@ typedef struct perfmap_stack {
   size_t comm_size;
   const char* process_comm;
   size_t process_comm_size;
-  int32_t end; /* a perfmap_stack_end; later releases may know more */
+  int32_t end; /* a perfmap_stack_end; later releases may add more */
   int32_t was_stitched;
   size_t frame_count; /* for perfmap_stacks_frame() */
 } perfmap_stack;
 
-/* Called for each sample, in the order of their times, on the caller's thread; any answer but 0
- * ends the reading. */
+/* Called for each sample, in the order of their times, on the caller's thread. A result other than
+ * 0 ends the reading. */
 typedef int (*perfmap_take_stack)(const perfmap_stack* stack, void* context);
 
-/* Either this or perfmap_stacks_write(), once: then INVALID_ARGUMENT. */
+/* Call either this or perfmap_stacks_write(), and only once; a second call is INVALID_ARGUMENT. */
 PERFMAP_C_API perfmap_status perfmap_stacks_read(perfmap_stacks* stacks, perfmap_take_stack take,
                                                  void* context, perfmap_error* error);
 
@@ -833,16 +839,16 @@ typedef struct perfmap_stack_frame {
   uint32_t column;
   uint64_t offset;   /* from the beginning of the function */
   uint64_t vaddr;    /* in the ELF file, before relocation */
-  uint32_t place;    /* equal for frames of equal contents, but ip and source */
+  uint32_t place;    /* equal for frames that differ only in ip and source */
   uint32_t function; /* equal for frames of the same function */
-  int32_t kind;      /* a perfmap_frame_kind; later releases may know more */
-  int32_t source;    /* a perfmap_frame_source; later releases may know more */
+  int32_t kind;      /* a perfmap_frame_kind; later releases may add more */
+  int32_t source;    /* a perfmap_frame_source; later releases may add more */
   int32_t is_return; /* not 0: names are those of ip - 1 */
   uint32_t doubts;   /* PERFMAP_DOUBT_ bits */
 } perfmap_stack_frame;
 
-/* A frame of the stack that a perfmap_take_stack has, the leaf first; inlined functions come before
- * the one that contains them. NOT_FOUND: there are no more. O(1). */
+/* A frame of the stack that was passed to a perfmap_take_stack, the leaf first; inlined functions
+ * come before the one that contains them. NOT_FOUND: there are no more. O(1). */
 PERFMAP_C_API perfmap_status perfmap_stacks_frame(const perfmap_stacks* stacks, size_t index,
                                                   perfmap_stack_frame* out);
 
@@ -853,10 +859,10 @@ typedef struct perfmap_stacks_writing {
   int32_t with_pid;    /* not 0: folded stacks begin with "comm-PID/TID" */
 } perfmap_stacks_writing;
 
-/* Writes a file as `perfmap stacks --format FORMAT -o PATH` does: "folded", "perf-script",
- * "speedscope", "firefox", "pprof", "html" or "jsonl". The file changes at once or not at all; "-"
- * is standard output (descriptor 1). `options` may be NULL. REFUSED: the path is that of the
- * recording. */
+/* Writes a file like `perfmap stacks --format FORMAT -o PATH`: "folded", "perf-script",
+ * "speedscope", "firefox", "pprof", "html" or "jsonl". The file changes atomically or not at all;
+ * "-" is standard output (descriptor 1). `options` may be NULL. REFUSED: the path is the recording.
+ */
 PERFMAP_C_API perfmap_status perfmap_stacks_write(perfmap_stacks* stacks, const char* format,
                                                   const char* path,
                                                   const perfmap_stacks_writing* options,
@@ -870,7 +876,7 @@ typedef struct perfmap_stack_counts {
   size_t comm_size;
   uint64_t samples;
   uint64_t frames;
-  uint64_t full_copies; /* samples whose copy of the stack has no room left */
+  uint64_t full_copies; /* samples whose copy of the stack is full */
   uint64_t stitched;    /* stacks */
   uint64_t not_unwound; /* samples of a machine whose stacks cannot be unwound */
   uint64_t unnamed;     /* frames */
@@ -882,9 +888,10 @@ typedef struct perfmap_stack_counts {
   size_t source_count;
 } perfmap_stack_counts;
 
-/* Of what was read so far: how many processes had samples. */
+/* The number of processes with samples, of what was read so far. */
 PERFMAP_C_API size_t perfmap_stacks_processes(const perfmap_stacks* stacks);
-/* Of one of them, by pid; `index` perfmap_stacks_processes() is their sum. NOT_FOUND beyond. */
+/* The counts of one process, by pid; the index perfmap_stacks_processes() is the sum of all.
+ * NOT_FOUND for larger ones. */
 PERFMAP_C_API perfmap_status perfmap_stacks_get_counts(const perfmap_stacks* stacks, size_t index,
                                                        perfmap_stack_counts* out);
 
@@ -898,7 +905,7 @@ typedef struct perfmap_stack_losses {
 
 PERFMAP_C_API void perfmap_stacks_get_losses(const perfmap_stacks* stacks,
                                              perfmap_stack_losses* out);
-/* Files that could not be used, each once: `out` says why. NOT_FOUND: there are no more. */
+/* Files that could not be used, each once; `out` gets the reason. NOT_FOUND: there are no more. */
 PERFMAP_C_API perfmap_status perfmap_stacks_get_failure(const perfmap_stacks* stacks, size_t index,
                                                         perfmap_error* out);
 

@@ -40,25 +40,25 @@ typedef enum perfmap_status {
   PERFMAP_OK = 0,
   PERFMAP_E_IO = 1,               /* a system call failed; see sys_errno */
   PERFMAP_E_NOT_FOUND = 2,        /* no such file or process, or nothing at that address */
-  PERFMAP_E_BAD_FORMAT = 3,       /* the input is not what it has to be */
-  PERFMAP_E_UNSUPPORTED = 4,      /* a kind of input that this function does not take */
-  PERFMAP_E_INVALID_ARGUMENT = 5, /* the caller asked for something that has no meaning */
-  PERFMAP_E_REFUSED = 6,          /* a file that must not be trusted */
-  PERFMAP_E_TOO_LARGE = 7,        /* more input than the reader is willing to hold */
+  PERFMAP_E_BAD_FORMAT = 3,       /* the input is malformed */
+  PERFMAP_E_UNSUPPORTED = 4,      /* this kind of input is not supported */
+  PERFMAP_E_INVALID_ARGUMENT = 5, /* an argument is invalid */
+  PERFMAP_E_REFUSED = 6,          /* the file is not trusted */
+  PERFMAP_E_TOO_LARGE = 7,        /* the input exceeds a limit */
   PERFMAP_E_NO_MEMORY = 8,
   PERFMAP_E_INTERNAL = 9 /* a bug in perfmap */
 } perfmap_status;
 
 typedef struct perfmap_error {
   size_t struct_size; /* set by the caller to sizeof(perfmap_error) */
-  int32_t sys_errno;  /* 0 when no system call was to blame */
+  int32_t sys_errno;  /* 0: no system call failed */
   uint64_t offset;    /* where in the input, in bytes from its start */
-  char message[256];  /* NUL-terminated, cut if longer */
+  char message[256];  /* NUL-terminated, truncated if longer */
 } perfmap_error;
 
 /* "0.1.0". */
 PERFMAP_C_API const char* perfmap_version(void);
-/* A few words for a status, NUL-terminated, static. */
+/* A short description of a status, NUL-terminated, static. */
 PERFMAP_C_API const char* perfmap_status_text(perfmap_status status);
 
 /* --- Layouts -------------------------------------------------------------------------------------
@@ -94,77 +94,77 @@ PERFMAP_C_API const perfmap_layout* perfmap_writer_layouts(size_t* count);
  * PyUnstable_CopyPerfMapFile and PyUnstable_PerfMapState_Fini. There is one such map per process;
  * any thread may call any of these at any time, handlers of pthread_atfork() included (of those
  * that were registered before this library was loaded, only the child's), but not a signal handler,
- * and not the child of vfork(). None is a cancellation point. They answer 0; -1 with errno when the
- * file cannot be opened or written; -2 when the lock or the fork handlers cannot be set up.
+ * and not the child of vfork(). They are not cancellation points. They return 0; -1 with errno if
+ * the file cannot be opened or written; -2 if the lock or the fork handlers cannot be set up.
  *
- * Other code may close the map's descriptor, as daemons close all that they find: the next call
- * opens the map again, unless the number has come to another open file by then, which gets the
- * entries (never to another file of this library).
+ * Other code may close the map's descriptor, as daemons close all descriptors: the next call opens
+ * the map again. If the number belongs to another open file by then, that file gets the entries
+ * (never another file of this library).
  */
 
-/* What survives, of entries whose call has answered 0:
+/* Entries that survive, after their call has returned 0:
  *
  *                         plain           buffered                mapped
  *   exit(), return        all             all                     all
- *   _exit()               all             not what is buffered    all
- *   exec()                all             not what is buffered    all
+ *   _exit()               all             except buffered ones    all
+ *   exec()                all             except buffered ones    all
  *   SIGKILL, a crash      all             not what is buffered    all
  *   loss of power         what the system has written (no fsync), in all modes
- *   fork()                the parent's entries are written by the parent, once, whatever the child
- *                         does; the child's: see perfmap_fork_policy
+ *   fork()                the parent writes its own entries, once, whether the child writes or not;
+ *                         for the child's entries see perfmap_fork_policy
  *   a full disk           all: new ones   all: new ones get       all: new ones
  *                         get ENOSPC      ENOSPC once the         get ENOSPC
  *                                         buffer is full; a fini
  *                                         that fails loses it
- *   descriptors closed    all, and the map is opened again, unless the number has come to another
- *                         file of the process; so is a jitdump, if it is as it was left
+ *   descriptors closed    all: the map is opened again, unless another file of the process has its
+ *                         number now; so is a jitdump, if it is unchanged
  *
- * So a runtime that buffers, and lets processes end by _exit() (multiprocessing in CPython does) or
- * exec(), calls perfmap_state_flush() before. A jitdump survives as "plain" does, a log of loops as
- * "buffered", for each thread. A SIGKILL in the middle of a write(2) may leave half a line, where
- * the line crosses a page of the file; more often in buffered maps, whose writes are longer.
- * Readers of a map do not take such a line; the next writer that opens the file ends it. A mapped
- * map has whole lines at any time. A jitdump may end in half a record, which is cut off when it is
- * opened again. */
+ * A runtime that buffers, and whose processes end by _exit() (as in CPython's multiprocessing) or
+ * exec(), has to call perfmap_state_flush() before. A jitdump survives like "plain", a log of loops
+ * like "buffered", for each thread. A SIGKILL during a write(2) may leave an incomplete line if the
+ * line crosses a page of the file; this is more likely in buffered maps, because their writes are
+ * longer. Readers ignore such a line, and the next writer that opens the file ends it. A mapped map
+ * always has complete lines. A jitdump may end in an incomplete record, which is removed when the
+ * dump is opened again. */
 
-/* What becomes of the map in a forked child. The child never writes into its parent's, and what the
- * parent has buffered is written by the parent, however the child was made: by fork(), vfork() and
- * exec, or clone() without handlers. */
+/* What happens to the map in a forked child. The child never writes to its parent's map. The parent
+ * writes the entries that it has buffered, no matter how the child was created: by fork(), by
+ * vfork() and exec, or by clone() without handlers. */
 typedef enum perfmap_fork_policy {
   PERFMAP_FORK_FRESH =
-      0, /* the child's starts empty, at its first init or write: CPython's default */
-  PERFMAP_FORK_INHERIT = 1, /* it starts with the parent's entries, of the moment of the fork, taken
-                             * from the parent's descriptor at the child's first init, write or
-                             * copy, and appears whole; fork() itself copies nothing, and neither
-                             * does a child that only flushes, finishes, execs or exits. If the
-                             * copy fails, each call says why and tries again; with a full disk,
-                             * once a second */
-  PERFMAP_FORK_OFF = 2 /* children of the process that asked for it write nothing, successfully,
-                        * until they call perfmap_state_configure() */
+      0, /* the child's map starts empty, at its first init or write: CPython's default */
+  PERFMAP_FORK_INHERIT = 1, /* it starts with the parent's entries at the time of the fork. The
+                             * child's first init, write or copy reads them from the parent's
+                             * descriptor, and the new map appears complete. fork() itself copies
+                             * nothing, and neither does a child that only flushes, finishes,
+                             * execs or exits. If the copy fails, each call returns the reason and
+                             * tries again; with a full disk, once a second */
+  PERFMAP_FORK_OFF = 2      /* children of the process that set it write nothing and report success,
+                             * until they call perfmap_state_configure() */
 } perfmap_fork_policy;
 
-/* What the map that is open began with. Entries of an earlier process of the same pid, and of this
- * process before exec(), go when a map is opened: unless a writer of this library has it open (they
- * hold a lock, F_OFD_SETLK). Processes are told apart by start time, boot and pid namespace, images
- * by where exec() has put them; the extended attribute user.perfmap.owner of the file says it. On
- * file systems without such attributes, and for files that others wrote, entries go if the file was
- * last written more than a second before this process began. */
+/* The content of the map when it was opened. Opening a map removes entries of an earlier process
+ * with the same pid, and of this process before exec(), unless a writer of this library has the map
+ * open (writers hold a lock, F_OFD_SETLK). Start time, boot and pid namespace identify a process;
+ * the addresses that exec() chose identify its program. The extended attribute user.perfmap.owner
+ * of the file stores them. On file systems without such attributes, and for files of other writers,
+ * entries are removed if the file was last written more than a second before this process began. */
 typedef enum perfmap_state_start {
   PERFMAP_START_NONE = 0,           /* no map is open */
   PERFMAP_START_MADE = 1,           /* nothing: there was no file, or an empty one */
-  PERFMAP_START_EMPTIED = 2,        /* nothing: an earlier process's entries are gone */
+  PERFMAP_START_EMPTIED = 2,        /* nothing: entries of an earlier process were removed */
   PERFMAP_START_INHERITED = 3,      /* the parent's entries */
   PERFMAP_START_APPENDED = 4,       /* entries that this process may have written; they stay */
-  PERFMAP_START_APPENDED_KEPT = 5,  /* an earlier process's, which stay because of keep_stale */
-  PERFMAP_START_APPENDED_IN_USE = 6 /* the same, which stay because another writer has the file
-                                     * open, or because that cannot be found out */
+  PERFMAP_START_APPENDED_KEPT = 5,  /* entries of an earlier process, kept because of keep_stale */
+  PERFMAP_START_APPENDED_IN_USE = 6 /* the same, kept because another writer has the file open,
+                                     * or because that is unknown */
 } perfmap_state_start;
 
 typedef enum perfmap_name_policy {
-  PERFMAP_NAMES_ESCAPE = 0, /* bytes that readers trip over become \xNN; a backslash before xNN
-                             * becomes \x5c, so that the name can be read back; names of 1 and 2
+  PERFMAP_NAMES_ESCAPE = 0, /* bytes that readers misread become \xNN; a backslash before xNN
+                             * becomes \x5c, so that the name can be decoded; names of 1 and 2
                              * bytes get brackets, an empty one becomes [?]; names over 4000 bytes
-                             * are cut */
+                             * are truncated */
   PERFMAP_NAMES_REFUSE = 1  /* such a name is refused with EILSEQ, an address or a size of 0 with
                              * EINVAL, and nothing is written */
 } perfmap_name_policy;
@@ -172,77 +172,78 @@ typedef enum perfmap_name_policy {
 typedef struct perfmap_state_options {
   size_t struct_size;      /* set by the caller to sizeof(perfmap_state_options) */
   const char* directory;   /* NUL-terminated, copied; NULL is "/tmp", where readers look; "" is
-                            * EINVAL; a relative one is looked for anew at each opening */
+                            * EINVAL; a relative one is resolved at each opening */
   int32_t fork;            /* a perfmap_fork_policy */
   int32_t names;           /* a perfmap_name_policy */
   size_t buffer_bytes;     /* 0: an entry whose write returned is in the file */
   uint64_t flush_after_ns; /* buffered: at most this old, checked at each write; 0: no limit */
-  uint64_t most_bytes;     /* the file grows no further, copies included: EFBIG; 0: no limit */
-  int keep_stale;          /* not 0: what an earlier process of this pid left is appended to */
-  /* At most_bytes, called in the thread whose entry has no room, with no lock held: not 0 says that
-   * there is room now, as after perfmap_state_fini() and rename(), and the entry is tried once
-   * more. Other threads' entries fail meanwhile. After 0 it is not called until the map is opened
-   * anew. */
+  uint64_t most_bytes;     /* maximum size of the file, with copies: EFBIG; 0: no limit */
+  int keep_stale;          /* not 0: keeps entries of an earlier process with this pid */
+  /* Called when the file reaches most_bytes, in the thread whose entry does not fit, with no lock
+   * held. Return a value other than 0 if there is room now, as after perfmap_state_fini() and
+   * rename(): the entry is then tried once more. Entries of other threads fail meanwhile. After 0
+   * it is not called until the map is opened again. */
   int (*on_full)(void* context);
   void* on_full_context;
   int mapped; /* not 0: as in perfmap_writer_options */
 } perfmap_state_options;
 
-/* Before the first init, or after fini; else -1 and EBUSY. A forked child counts anew, but one that
- * inherits has its map open. `options` may be NULL: the defaults. */
+/* To be called before the first init, or after fini; otherwise -1 and EBUSY. A forked child may
+ * call it again, but a child that inherits already has its map open. `options` may be NULL: the
+ * defaults. */
 PERFMAP_C_API int perfmap_state_configure(const perfmap_state_options* options);
-/* Changes the perfmap_fork_policy for children to come, at any time; EINVAL for another number. */
+/* Changes the perfmap_fork_policy for later children, at any time. EINVAL for another number. */
 PERFMAP_C_API int perfmap_state_set_fork(int32_t policy);
-/* Opens DIRECTORY/perf-PID.map (append, 0600) unless it is open; one that was unlinked or renamed
- * since is left, and a new one made, here and at each flush (where DIRECTORY is absolute). Refused
- * are links (ELOOP), all but regular files (EINVAL), a file of another user (EPERM), a file that
- * has other names, too (EMLINK), and the map of another process of that number which is open, as in
- * containers that share the directory (EBUSY). */
+/* Opens DIRECTORY/perf-PID.map (append, 0600) unless it is open. If the file was unlinked or
+ * renamed, a new one is created, here and at each flush (only if DIRECTORY is absolute). Refuses
+ * links (ELOOP), files that are not regular (EINVAL), files of another user (EPERM), files with
+ * several names (EMLINK), and the open map of another process with the same pid, as in containers
+ * that share the directory (EBUSY). */
 PERFMAP_C_API int perfmap_state_init(void);
 PERFMAP_C_API perfmap_state_start perfmap_state_began_with(void);
-/* Writes one entry, with one write(2) of one whole line unless buffered; init is called if needed.
- * `name` is NUL-terminated; NULL is refused with EINVAL, as is a range that passes the end of the
- * address space. Names of more than 4000 bytes are cut, with "…" at the end. A failed write leaves
- * no half line. At the process's limit of file sizes the answer is EFBIG, and no SIGXFSZ is raised
- * (a limit that is lowered meanwhile is seen within 1 MiB). In a signal handler, which must not
- * call it: EDEADLK if it interrupted a call in its own thread. */
+/* Writes one entry, with one write(2) of one whole line unless buffered; calls init if needed.
+ * `name` is NUL-terminated. NULL is refused with EINVAL, and so is a range that exceeds the address
+ * space. Names of more than 4000 bytes are truncated and end in "…". A failed write leaves no
+ * incomplete line. At the process's limit of file sizes the result is EFBIG, and SIGXFSZ is not
+ * raised (a limit that is lowered later takes effect within 1 MiB). Signal handlers must not call
+ * it: EDEADLK if the handler interrupted a call in its own thread. */
 PERFMAP_C_API int perfmap_state_write_entry(const void* code, size_t size, const char* name);
-/* Appends what the map at `path`, another process's, holds now. -1 and EINVAL for our own map, for
- * what is no regular file and for NULL; EISDIR for a directory; ELOOP for a link. Where it fails on
- * the way, whole lines of it may stay. */
+/* Appends the current content of the map at `path`, which belongs to another process. -1 and EINVAL
+ * for the process's own map, for files that are not regular and for NULL; EISDIR for a directory;
+ * ELOOP for a link. If it fails halfway, whole lines may remain. */
 PERFMAP_C_API int perfmap_state_copy_file(const char* path);
-/* Writes what is buffered; what cannot be written stays, to be tried again. Makes a new map if
- * it was removed or renamed. */
+/* Writes buffered entries. Entries that cannot be written stay in the buffer, to be tried again.
+ * Creates a new map if the file was removed or renamed. */
 PERFMAP_C_API int perfmap_state_flush(void);
-/* The path of the map, also of one that is not open yet, NUL-terminated and cut to `size` bytes, in
- * `out`. Answers its length. */
+/* Writes the path of the map to `out`, also if the map is not open yet: NUL-terminated and
+ * truncated to `size` bytes. Returns its length. */
 PERFMAP_C_API size_t perfmap_state_path(char* out, size_t size);
-/* Why the last call of perfmap_state_*() in this thread that failed did so, in one line with the
- * path; OK, and `out` is left alone, where none has. */
+/* The error of the last failed call of perfmap_state_*() in this thread, in one line with the path.
+ * OK if no call has failed; `out` is then unchanged. */
 PERFMAP_C_API perfmap_status perfmap_state_last_error(perfmap_error* out);
-/* Waits for writes in flight, writes what is buffered and closes the map; a later write opens it
- * again. Any number of times. Closes where that fails, too: what could not be written is lost then.
- * Done at exit. */
+/* Waits for running writes, writes buffered entries and closes the map; a later write opens it
+ * again. May be called any number of times. If writing fails, the map is closed anyway and the
+ * unwritten entries are lost. Called at exit. */
 PERFMAP_C_API int perfmap_state_fini(void);
 
 /* --- Writing any map -----------------------------------------------------------------------------
  *
  * The same on a path of your own. Several threads may use a writer at once, but not while one of
- * them frees it. A forked child writes on to the same file, without what its parent has
- * buffered: there is no fork policy here.
+ * them frees it. A forked child continues to write to the same file, without the entries that its
+ * parent has buffered: there is no fork policy here.
  */
 
 typedef struct perfmap_writer perfmap_writer;
 
 typedef struct perfmap_writer_options {
-  size_t struct_size;  /* set by the caller to sizeof(perfmap_writer_options) */
-  int32_t names;       /* a perfmap_name_policy */
-  int own_map;         /* not 0: links, all but regular files and others' files are refused */
+  size_t struct_size; /* set by the caller to sizeof(perfmap_writer_options) */
+  int32_t names;      /* a perfmap_name_policy */
+  int own_map;        /* not 0: refuses links, files that are not regular, and other users' files */
   size_t buffer_bytes; /* as in perfmap_state_options */
   uint64_t flush_after_ns;
   uint64_t most_bytes;
-  /* As in perfmap_state_options, but it can make room only by truncating the file: a closed writer
-   * stays closed. */
+  /* As in perfmap_state_options, but it can make room only by truncating the file, because a
+   * closed writer stays closed. */
   int (*on_full)(void* context);
   void* on_full_context;
   int mapped; /* not 0: entries are stored into a mapping of the file's end, see below */
@@ -250,7 +251,7 @@ typedef struct perfmap_writer_options {
 
 /* A mapped writer's entries are in the file when the call returns, killed or not, without a system
  * call each. Until it is closed the file ends in at most 64 KiB of filler, lines of "0 0 " and
- * dots, which readers take for symbols without size; closing cuts it off. buffer_bytes counts as 0.
+ * dots, which readers read as symbols without size; closing removes it. buffer_bytes counts as 0.
  *  - Only for a file that no other process writes to. Opening answers EBUSY if a process, as far as
  *    /proc shows, has it open for writing, or a writer of this library has locked it.
  *  - If the file is truncated, the next entry kills the writing process with SIGBUS, unless a
@@ -272,16 +273,16 @@ PERFMAP_C_API perfmap_status perfmap_writer_copy(perfmap_writer* writer, const c
                                                  perfmap_error* error);
 PERFMAP_C_API perfmap_status perfmap_writer_flush(perfmap_writer* writer, perfmap_error* error);
 PERFMAP_C_API perfmap_status perfmap_writer_close(perfmap_writer* writer, perfmap_error* error);
-/* The path that the calling process writes, as perfmap_state_path(). */
+/* The path of the calling process's file, as perfmap_state_path(). */
 PERFMAP_C_API size_t perfmap_writer_path(perfmap_writer* writer, char* out, size_t size);
-/* Closes, too; a failure is not reported. */
+/* Also closes; failures are not reported. */
 PERFMAP_C_API void perfmap_writer_free(perfmap_writer* writer);
 
-/* While a guard lives, a mapped file that another process truncates no longer raises SIGBUS in this
- * process: a mapped writer answers IO and EIO once, and goes on with write(2); bytes that a
- * reader's file no longer has (see perfmap.h) read as zeros. It installs a handler for the whole
- * process, which passes on every SIGBUS that is not about a file of ours, and restores the former
- * handler when the last guard is freed: make it once, before threads and before other code changes
+/* While a guard exists, a mapped file that another process truncates does not raise SIGBUS in this
+ * process: a mapped writer fails once with IO and EIO, and continues with write(2); missing bytes
+ * of a reader's file (see perfmap.h) read as zeros. The guard installs a signal handler for the
+ * whole process. The handler passes on each SIGBUS for other memory. Freeing the last guard
+ * restores the former handler. Create the guard once, before threads and before other code changes
  * that signal, and free guards in the reverse order. */
 typedef struct perfmap_truncation_guard perfmap_truncation_guard;
 
@@ -293,26 +294,26 @@ PERFMAP_C_API void perfmap_truncation_guard_free(perfmap_truncation_guard* guard
  *
  * The file by which `perf inject --jit` names generated code, with lines and unwinding information;
  * record with `perf record -k mono`. A dump may be used by several threads at once. A call that
- * fails leaves nothing of its records behind, except if only the entry of state_map fails: then
- * *code_index is set. A child never writes into its parent's dump: that of
- * open_own goes on as the child's own, any other one answers IO and EBADF there.
+ * fails leaves no part of its records in the file. If only the entry of state_map fails,
+ * *code_index is set. A child never writes to its parent's dump: with open_own the child gets a
+ * dump of its own, any other dump fails with IO and EBADF there.
  */
 
 typedef struct perfmap_jitdump perfmap_jitdump;
 
 typedef struct perfmap_jitdump_options {
-  size_t struct_size;  /* set by the caller to sizeof(perfmap_jitdump_options) */
-  int32_t pid;         /* whose code it is; 0: N of jit-N.dump, else the calling process */
-  int32_t names;       /* a perfmap_name_policy */
-  int own_dump;        /* not 0: links, all but regular files and others' files are refused */
-  int no_marker;       /* not 0: nothing is mapped, and recordings do not know of the dump */
+  size_t struct_size; /* set by the caller to sizeof(perfmap_jitdump_options) */
+  int32_t pid;        /* whose code it is; 0: N of jit-N.dump, else the calling process */
+  int32_t names;      /* a perfmap_name_policy */
+  int own_dump;       /* not 0: refuses links, files that are not regular, and other users' files */
+  int no_marker;      /* not 0: does not map the dump, so recordings do not refer to it */
   int no_close_record; /* not 0: the dump ends without a CLOSE record */
-  int state_map;       /* not 0: each load is a perfmap_state_write_entry, too */
-  uint64_t most_bytes; /* the file grows no further: EFBIG; 0: no limit */
-  int32_t fork;        /* a perfmap_fork_policy: what a child's dump of open_own begins with */
+  int state_map;       /* not 0: each load also calls perfmap_state_write_entry() */
+  uint64_t most_bytes; /* maximum size of the file: EFBIG; 0: no limit */
+  int32_t fork;        /* a perfmap_fork_policy, for a child's dump of open_own */
 } perfmap_jitdump_options;
 
-/* From `address` on, up to the next line's or the end of the function. This struct will not grow.
+/* Valid from `address` to the next line, or to the end of the function. This struct will not grow.
  */
 typedef struct perfmap_jitdump_line {
   uint64_t address;
@@ -336,38 +337,39 @@ typedef struct perfmap_jitdump_function {
       eh_frame_size; /* at the first multiple of 8 after the code, the header directly after it */
   const void* eh_frame_hdr;
   size_t eh_frame_hdr_size;
-  uint64_t mapped_size; /* bytes after the code that hold both, or are free for them; 0: none */
-  uint64_t time;        /* CLOCK_MONOTONIC nanoseconds; 0: now */
+  uint64_t
+      mapped_size; /* bytes after the code that contain both, or are reserved for them; 0: none */
+  uint64_t time;   /* CLOCK_MONOTONIC nanoseconds; 0: now */
 } perfmap_jitdump_function;
 
-/* Opens DIRECTORY/jit-PID.dump of the calling process, 0600, no link followed, and maps its first
- * page for execution, by which perf notices it. NULL is "/tmp"; `options` may be NULL. The dump of
- * a former process of that pid is replaced; one that this process began, also before exec(), is
- * continued; EBUSY if another writer has it open, here or in another process. Release with
- * perfmap_jitdump_free(). */
+/* Opens DIRECTORY/jit-PID.dump of the calling process, mode 0600, follows no link, and maps its
+ * first page for execution, by which perf finds it. NULL is "/tmp"; `options` may be NULL. The dump
+ * of an earlier process with that pid is replaced. A dump that this process began, also before
+ * exec(), is continued. EBUSY if another writer has it open, in this process or another one.
+ * Release with perfmap_jitdump_free(). */
 PERFMAP_C_API perfmap_status perfmap_jitdump_open_own(const char* directory,
                                                       const perfmap_jitdump_options* options,
                                                       perfmap_jitdump** out, perfmap_error* error);
-/* The same for any path; a dump of that pid is appended to, other content is BAD_FORMAT. */
+/* The same for any path. Appends to an existing dump of that pid; other content is BAD_FORMAT. */
 PERFMAP_C_API perfmap_status perfmap_jitdump_open(const char* path,
                                                   const perfmap_jitdump_options* options,
                                                   perfmap_jitdump** out, perfmap_error* error);
 /* Writes a function: its lines, its unwinding information and its code, with one writev(2).
- * *code_index, unless NULL, gets its number, for perfmap_jitdump_move(). INVALID_ARGUMENT for what
- * the comments on the members rule out; the message begins with the member's name. */
+ * *code_index, unless NULL, gets its number, for perfmap_jitdump_move(). INVALID_ARGUMENT for
+ * values that the comments of the members exclude; the message begins with the member's name. */
 PERFMAP_C_API perfmap_status perfmap_jitdump_load(perfmap_jitdump* dump,
                                                   const perfmap_jitdump_function* function,
                                                   uint64_t* code_index, perfmap_error* error);
-/* The code of `code_index` went from one address to another, now. INVALID_ARGUMENT for an index
- * that this dump does not have, such as one of the parent's in the new dump of a child. */
+/* The code of `code_index` moved from one address to another, now. INVALID_ARGUMENT for an index
+ * that this dump does not have, such as an index of the parent in the new dump of a child. */
 PERFMAP_C_API perfmap_status perfmap_jitdump_move(perfmap_jitdump* dump, uint64_t code_index,
                                                   uint64_t from, uint64_t to, uint64_t size,
                                                   perfmap_error* error);
-/* Ends the dump and takes the mapping away; later calls answer IO and EBADF. */
+/* Ends the dump and removes the mapping. Later calls fail with IO and EBADF. */
 PERFMAP_C_API perfmap_status perfmap_jitdump_close(perfmap_jitdump* dump, perfmap_error* error);
-/* The path that the calling process writes, as perfmap_state_path(). */
+/* The path of the calling process's file, as perfmap_state_path(). */
 PERFMAP_C_API size_t perfmap_jitdump_path(perfmap_jitdump* dump, char* out, size_t size);
-/* Closes, too; a failure is not reported. */
+/* Also closes; failures are not reported. */
 PERFMAP_C_API void perfmap_jitdump_free(perfmap_jitdump* dump);
 
 /* --- Unwinding information -----------------------------------------------------------------------
@@ -391,7 +393,7 @@ PERFMAP_C_API void perfmap_jitdump_free(perfmap_jitdump* dump);
 
 #define PERFMAP_UNWIND_ROOM 96
 
-/* Code that keeps a frame pointer, but for its first and last instructions. */
+/* Code that keeps a frame pointer, except during its first and last instructions. */
 PERFMAP_C_API perfmap_status perfmap_unwind_frame_pointer(perfmap_jitdump_function* function,
                                                           void* room, size_t room_size);
 /* Code without a frame pointer, whose stack pointer does not change and which changes no register
@@ -468,34 +470,34 @@ typedef struct perfmap_jitlog_options {
   int32_t fork;           /* a perfmap_fork_policy */
 } perfmap_jitlog_options;
 
-/* Begins the log at `path`, 0600; each "%d" in it is the pid. A log that is there is emptied, as
- * PyPy does; anything else but an empty file is BAD_FORMAT, and one that a writer of this library
- * has open is IO and EBUSY. `options` may be NULL. Release with perfmap_jitlog_free(). */
+/* Begins the log at `path`, mode 0600; each "%d" in the path stands for the pid. An existing log is
+ * emptied, as in PyPy; any other content is BAD_FORMAT. A log that a writer of this library has
+ * open is IO and EBUSY. `options` may be NULL. Release with perfmap_jitlog_free(). */
 PERFMAP_C_API perfmap_status perfmap_jitlog_open(const char* path,
                                                  const perfmap_jitlog_options* options,
                                                  perfmap_jitlog** out, perfmap_error* error);
-/* The number, from 1, of the loop or bridge of that name; the same for the same name. Bytes that
- * would be misread are escaped, or, with PERFMAP_NAMES_REFUSE, refused (INVALID_ARGUMENT, EILSEQ).
- */
+/* The number, from 1, of the loop or bridge of that name; the same number for the same name. Bytes
+ * that readers would misread are escaped, or refused with PERFMAP_NAMES_REFUSE (INVALID_ARGUMENT,
+ * EILSEQ). */
 PERFMAP_C_API perfmap_status perfmap_jitlog_loop(perfmap_jitlog* log, const char* name,
                                                  size_t name_size, uint32_t* loop,
                                                  perfmap_error* error);
-/* The calling thread has entered the loop; has left it for the interpreter. INVALID_ARGUMENT for a
- * number that was not given; REFUSED: see one_thread; IO where the log is closed, or this call was
- * to write the buffer and could not: perfmap_jitlog_flush() says why. */
+/* The calling thread has entered the loop, or has left it for the interpreter. INVALID_ARGUMENT for
+ * an unknown number; REFUSED: see one_thread; IO if the log is closed, or if this call had to write
+ * the buffer and failed: perfmap_jitlog_flush() returns the reason. */
 PERFMAP_C_API perfmap_status perfmap_jitlog_enter(perfmap_jitlog* log, uint32_t loop);
 PERFMAP_C_API perfmap_status perfmap_jitlog_exit(perfmap_jitlog* log, uint32_t loop);
-/* Writes what all threads have recorded. What cannot be written is lost, in whole sections, and
- * from then on this and close answer with the first reason, while recording goes on. Nothing is
- * written that would pass the process's limit of file sizes (EFBIG). */
+/* Writes the events of all threads. Sections that cannot be written are lost; from then on this
+ * function and close return the first error, and recording continues. Nothing is written that would
+ * exceed the process's limit of file sizes (EFBIG). */
 PERFMAP_C_API perfmap_status perfmap_jitlog_flush(perfmap_jitlog* log, perfmap_error* error);
-/* The same, and ends the log. */
+/* Writes the events of all threads and ends the log. */
 PERFMAP_C_API perfmap_status perfmap_jitlog_close(perfmap_jitlog* log, perfmap_error* error);
 /* How many events could not be written. */
 PERFMAP_C_API uint64_t perfmap_jitlog_lost(const perfmap_jitlog* log);
-/* The path that the calling process writes, as perfmap_state_path(). */
+/* The path of the calling process's file, as perfmap_state_path(). */
 PERFMAP_C_API size_t perfmap_jitlog_path(perfmap_jitlog* log, char* out, size_t size);
-/* Closes, too; a failure is not reported. */
+/* Also closes; failures are not reported. */
 PERFMAP_C_API void perfmap_jitlog_free(perfmap_jitlog* log);
 
 /* --- Trampolines ---------------------------------------------------------------------------------
@@ -560,12 +562,12 @@ typedef struct perfmap_trampoline_options {
   int exceptions;
 } perfmap_trampoline_options;
 
-/* What a code object is called. Only looked at during the call. */
+/* The name of a code object. Read only during the call. */
 typedef struct perfmap_code_description {
   size_t struct_size; /* set by the caller to sizeof(perfmap_code_description) */
   const char* qualified_name;
   size_t qualified_name_size;
-  const char* file; /* left out of the name, with its colon, where the size is 0 */
+  const char* file; /* if its size is 0, the name has no file and no colon */
   size_t file_size;
   int32_t first_line; /* 0: unknown; for the jitdump */
 } perfmap_code_description;
@@ -573,47 +575,48 @@ typedef struct perfmap_code_description {
 typedef struct perfmap_trampoline_state_info {
   size_t struct_size;    /* set by the caller to sizeof(perfmap_trampoline_state_info) */
   int32_t active;        /* 0 or 1 */
-  int32_t backend;       /* a perfmap_trampoline_backend; 0 where not active */
-  uint64_t compiled;     /* trampolines made and named so far, in parents, too */
-  uint64_t failed;       /* times that one could not be made or named */
-  int32_t last_errno;    /* why, the last time */
+  int32_t backend;       /* a perfmap_trampoline_backend; 0 if not active */
+  uint64_t compiled;     /* trampolines made and named so far, including those of parents */
+  uint64_t failed;       /* how often one could not be made or named */
+  int32_t last_errno;    /* errno of the last such failure */
   uint64_t mapped_bytes; /* memory of trampolines, those of parents included */
 } perfmap_trampoline_state_info;
 
-/* Not active at first. `options` may be NULL. Release with perfmap_trampoline_arena_free(), after
- * its trampolines. */
+/* Creates an arena, which is not active yet. `options` may be NULL. Release with
+ * perfmap_trampoline_arena_free(), after its trampolines. */
 PERFMAP_C_API perfmap_status perfmap_trampoline_arena_new(const perfmap_trampoline_options* options,
                                                           perfmap_trampoline_arena** out,
                                                           perfmap_error* error);
 PERFMAP_C_API void perfmap_trampoline_arena_free(perfmap_trampoline_arena* arena);
-/* From now on calls go through trampolines; `backend` is a perfmap_trampoline_backend. Opens the
- * map, creates the dump, where needed; on failure calls go on as before, and of both the map stays
- * open. With another backend than before, what is there is named there, too, at its next call; with
- * the same one, what has failed is tried again. */
+/* From now on, calls use trampolines; `backend` is a perfmap_trampoline_backend. Opens the map and
+ * creates the dump if needed. If it fails, calls continue as before, but the map stays open. With
+ * another backend than before, each existing trampoline is named there at its next call; with the
+ * same backend, failed trampolines are tried again. */
 PERFMAP_C_API perfmap_status perfmap_trampoline_activate(perfmap_trampoline_arena* arena,
                                                          int32_t backend, perfmap_error* error);
-/* From now on evaluators are called directly. */
+/* From now on, evaluators are called directly. */
 PERFMAP_C_API void perfmap_trampoline_deactivate(perfmap_trampoline_arena* arena);
 PERFMAP_C_API void perfmap_trampoline_state(const perfmap_trampoline_arena* arena,
                                             perfmap_trampoline_state_info* out);
 
-/* A trampoline for one code object, not made yet, active or not. Release with
- * perfmap_trampoline_free() when the code object goes; no thread may be running in it. */
+/* A trampoline for one code object. It is not compiled yet, whether the arena is active or not.
+ * Release with perfmap_trampoline_free() when the code object is destroyed; no thread may be
+ * running in it. */
 PERFMAP_C_API perfmap_status perfmap_trampoline_new(perfmap_trampoline_arena* arena,
                                                     const perfmap_code_description* code,
                                                     perfmap_trampoline** out, perfmap_error* error);
 PERFMAP_C_API void perfmap_trampoline_free(perfmap_trampoline* trampoline);
-/* Makes it now instead of at its first call, also where that has failed before; where another
- * thread is at it, waits for that. Nothing to do where the arena is not active. EDEADLK within what
- * is called back meanwhile, such as on_full. */
+/* Compiles it now instead of at its first call, also after a failure; waits if another thread is
+ * compiling it. Does nothing if the arena is not active. EDEADLK in callbacks that run meanwhile,
+ * such as on_full. */
 PERFMAP_C_API perfmap_status perfmap_trampoline_compile(perfmap_trampoline* trampoline,
                                                         perfmap_error* error);
-/* What to call, with the evaluator as fourth argument; NULL: the evaluator itself. Good until the
- * arena is activated or deactivated, or the process forks: ask before every call. `trampoline` may
- * be NULL. */
+/* The function to call, with the evaluator as fourth argument; NULL: call the evaluator itself.
+ * Valid until the arena is activated or deactivated, or the process forks: ask before each call.
+ * `trampoline` may be NULL. */
 PERFMAP_C_API perfmap_trampoline_entry perfmap_trampoline_entry_of(perfmap_trampoline* trampoline);
-/* The call itself. `trampoline` may be NULL: a direct call. Costs at most 2.5 ns more than that,
- * once the trampoline is made. */
+/* Calls through the trampoline. `trampoline` may be NULL: a direct call. Costs at most 2.5 ns more
+ * than a direct call once the trampoline is compiled. */
 PERFMAP_C_API void* perfmap_trampoline_call(perfmap_trampoline* trampoline, void* first,
                                             void* second, void* third, perfmap_evaluator evaluator);
 

@@ -174,12 +174,12 @@ const char* perfmap_status_text(perfmap_status status) {
     case PERFMAP_E_IO: return "a system call failed";
     case PERFMAP_E_NOT_FOUND: return "not found";
     case PERFMAP_E_BAD_FORMAT: return "the input is malformed";
-    case PERFMAP_E_UNSUPPORTED: return "a kind of input that is not taken here";
-    case PERFMAP_E_INVALID_ARGUMENT: return "an argument has no meaning";
-    case PERFMAP_E_REFUSED: return "a file that must not be trusted";
+    case PERFMAP_E_UNSUPPORTED: return "this kind of input is not supported";
+    case PERFMAP_E_INVALID_ARGUMENT: return "an argument is invalid";
+    case PERFMAP_E_REFUSED: return "the file is not trusted";
     case PERFMAP_E_TOO_LARGE: return "the input is too large";
     case PERFMAP_E_NO_MEMORY: return "out of memory";
-    case PERFMAP_E_INTERNAL: return "a bug in perfmap";
+    case PERFMAP_E_INTERNAL: return "internal error: a bug in perfmap";
   }
   return "no such status";
 }

@@ -98,11 +98,11 @@ std::array<char, 64> why_not(const Header& header, std::uint64_t size, pid_t pid
   const auto say = [&](const char* what) { std::snprintf(why.data(), why.size(), "%s", what); };
   if (!header.complete ||
       (header.field(0) != kJitdumpMagic && header.field(0) != __builtin_bswap32(kJitdumpMagic))) {
-    say("it is no jitdump");
+    say("it is not a jitdump");
   } else if (header.field(0) != kJitdumpMagic) {
-    say("it is in the other byte order");
+    say("it has the other byte order");
   } else if (!header.is_of_our_kind(size)) {
-    say("its header is of another kind than ours");
+    say("its header differs from the one that this program writes");
   } else if (pid != 0 && header.pid() != static_cast<std::uint32_t>(pid)) {
     std::snprintf(why.data(), why.size(), "it is the jitdump of process %u", header.pid());
   }
@@ -162,14 +162,15 @@ const char* DumpEngine::what_is_wrong(const JitFunction& function) const noexcep
     if (function.size == 0) return "size: 0";
   }
   if (function.size > UINT64_MAX - function.start)
-    return "start: the function ends beyond the address space";
+    return "start: the function exceeds the address space";
   if (function.code.empty() && function.size > kMaxZeros)
     return "code: missing, and size is above 32 MiB";
   if (!function.code.empty() && function.code.size() != function.size)
-    return "code: its size is not that of the function";
-  if (!are_in_order(function)) return "lines: their addresses descend, or lie outside the function";
+    return "code: its size differs from the size of the function";
+  if (!are_in_order(function))
+    return "lines: their addresses decrease, or lie outside the function";
   if (unwinding.mapped_size != 0 && unwinding.mapped_size < unwinding_size)
-    return "mapped_size: less than eh_frame and eh_frame_hdr take";
+    return "mapped_size: less than the size of eh_frame and eh_frame_hdr";
   if (unwinding.mapped_size > UINT32_MAX) return "mapped_size: more than 4 GiB";
   return nullptr;
 }
@@ -495,8 +496,8 @@ int DumpEngine::open_again() noexcept {
 
 const char* DumpEngine::what_is_wrong_with_move(Address from, Address to,
                                                 std::uint64_t size) noexcept {
-  if (size > UINT64_MAX - from) return "from: the function ends beyond the address space";
-  if (size > UINT64_MAX - to) return "to: the function ends beyond the address space";
+  if (size > UINT64_MAX - from) return "from: the function exceeds the address space";
+  if (size > UINT64_MAX - to) return "to: the function exceeds the address space";
   return "code_index: no function has this number";
 }
 

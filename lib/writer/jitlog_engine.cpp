@@ -583,7 +583,7 @@ int JitlogEngine::inherit() noexcept {
   lost_ = 0;
   error_ = 0;
   if (const int error = inherit_log(); error != 0) {
-    refuse_and_note(error == EEXIST ? EINVAL : error);  // it is no log
+    refuse_and_note(error == EEXIST ? EINVAL : error);  // it is not a log
     return kLetGo;
   }
   key_ = serial_;

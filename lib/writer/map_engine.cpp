@@ -301,7 +301,7 @@ int MapEngine::flush() noexcept {
 
 const char* MapEngine::what_is_wrong(std::uint64_t start, std::uint64_t size) const noexcept {
   if (size != 0 && size - 1 > UINT64_MAX - start)
-    return "start: the range ends beyond the address space";
+    return "start: the range exceeds the address space";
   if (names_ == NamePolicy::refuse && names_of_ == NameOf::runtime) {
     if (start == 0) return "start: 0";
     if (size == 0) return "size: 0";

@@ -58,7 +58,7 @@ namespace {
 const char* our_meaning(int sys_errno) noexcept {
   switch (sys_errno) {
     case EBUSY: return "another writer has it open";
-    case EILSEQ: return "readers would misread the name (NAMES_REFUSE)";
+    case EILSEQ: return "some readers would misread the name (NAMES_REFUSE)";
     default: return nullptr;
   }
 }
@@ -80,7 +80,7 @@ WriterMessage argument_message(const char* what) noexcept { return whole_message
 WriterMessage copy_message(const char* from, const char* to, int sys_errno) noexcept {
   if (sys_errno == EINVAL) {
     return make(PERFMAP_E_INVALID_ARGUMENT, EINVAL,
-                "cannot copy %s: it is this very file, or no regular file", from);
+                "cannot copy %s: it is the same file, or not a regular file", from);
   }
   WriterMessage made = message_of("", to, sys_errno);
   const WriterMessage reason = made;
@@ -109,17 +109,17 @@ WriterMessage dump_message(const DumpFault& fault, const char* path) noexcept {
 
 WriterMessage log_message(const char* path, int sys_errno) noexcept {
   if (sys_errno == EBADMSG) {
-    return make(PERFMAP_E_BAD_FORMAT, EINVAL, "cannot begin %s: it is no log", path);
+    return make(PERFMAP_E_BAD_FORMAT, EINVAL, "cannot begin %s: it is not a log", path);
   }
   return message_of("cannot open", path, sys_errno);
 }
 
 WriterMessage no_counter_message() noexcept {
-  return make(PERFMAP_E_UNSUPPORTED, ENOTSUP, "%s", "no counter of this machine is known");
+  return make(PERFMAP_E_UNSUPPORTED, ENOTSUP, "%s", "this machine has no known counter");
 }
 
 WriterMessage no_trampolines_message() noexcept {
-  return make(PERFMAP_E_UNSUPPORTED, ENOTSUP, "%s", "no trampolines for this machine");
+  return make(PERFMAP_E_UNSUPPORTED, ENOTSUP, "%s", "trampolines do not support this machine");
 }
 
 WriterMessage trampoline_message(std::string_view name, int sys_errno) noexcept {

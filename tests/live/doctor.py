@@ -88,7 +88,7 @@ def check_node():
         status, found = doctor(pid)
         assert (status, ids(found)) == (0, []), found
         assert used(found) == [f"/tmp/perf-{pid}.map"], found
-        assert found["findings"] or text(pid).endswith("\nnothing is wrong\n")
+        assert found["findings"] or text(pid).endswith("\nno problem found\n")
         os.unlink(f"/tmp/perf-{pid}.map")
         status, found = doctor(pid)
         assert (status, ids(found)) == (1, ["lost-map"]), found

@@ -134,10 +134,10 @@ def check_strict():
     """--strict shows how the input spells a name and how it would be written."""
     with tempfile.TemporaryDirectory() as work:
         os.chdir(work)
-        cases = {b"a\x1b[31m": r"""the name "a\033[31m" would have to be written as 'a\x1b[31m'""",
-                 b"ab\xff": r"""the name "ab\377" would have to be written as 'ab\xff'""",
-                 b"b" * 100 + b"\x01c": "the name \"…" + "b" * 40 + r"""\001c" would have to be written as '…""" + "b" * 40 + r"""\x01c'""",
-                 b"a": "the name 'a' would have to be written as '[a]'"}
+        cases = {b"a\x1b[31m": r"""the name "a\033[31m" would be written as 'a\x1b[31m'""",
+                 b"ab\xff": r"""the name "ab\377" would be written as 'ab\xff'""",
+                 b"b" * 100 + b"\x01c": "the name \"…" + "b" * 40 + r"""\001c" would be written as '…""" + "b" * 40 + r"""\x01c'""",
+                 b"a": "the name 'a' would be written as '[a]'"}
         for name, words in cases.items():
             pathlib.Path("x.map").write_bytes(b"1000 10 " + name + b"\n")
             done = subprocess.run([PERFMAP, "copy", "x.map", "-o", "out", "--strict"], capture_output=True, text=True)

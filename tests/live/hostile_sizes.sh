@@ -60,20 +60,20 @@ rm nested.map tidy.map
 # Entries of 32 MiB without code: the map and the JSON are small, but the dump would be large.
 yes '1000 2000000 large' | head -n 2000 >large.map
 bounded 2 convert large.map --to jitdump -o large.dump
-says 'perfmap: error: large.map makes a jitdump of more than 1 GiB, most of it zeros'
+says 'perfmap: error: large.map needs a jitdump of more than 1 GiB, mostly zeros'
 {
   printf '{"header":{"order":"little"},"source":{"kind":"jitdump"}}\n'
   yes '{"start":"0x1000","size":33554432,"name":"large"}' | head -n 2000
 } >large.json
 bounded 2 from-json large.json --to jitdump -o large.dump
-says 'perfmap: error: large.json:33:1: a jitdump of more than 1 GiB, with zeros for code that is not there'
+says 'perfmap: error: large.json:33:1: a jitdump of more than 1 GiB, with zeros for missing code'
 [ ! -e large.dump ] || fail "a dump was left"
 
 # A line of 1 GiB: of NUL bytes, and with a long name.
 truncate -s 1G line.map
 bounded 0 resolve 0x1000 --map line.map
 says "1000 [unknown] ([unknown])
-perfmap: skipped 1 line that made no sense ('perfmap lint' says which)"
+perfmap: skipped 1 malformed line (run 'perfmap lint' for details)"
 bounded 1 -q lint line.map
 rm line.map
 {
@@ -89,8 +89,8 @@ bounded 0 -q info name.map
 
 # Endless input that is not a log.
 bounded 2 pypylog /dev/zero
-says 'perfmap: error: /dev/zero is no PYPYLOG: no line of it opens or closes a section'
+says 'perfmap: error: /dev/zero is not a PYPYLOG: no line opens or closes a section'
 mkfifo endless
 yes 'no section' >endless 2>/dev/null &
 bounded 2 pypylog endless
-says 'perfmap: error: endless is no PYPYLOG: no line of it opens or closes a section'
+says 'perfmap: error: endless is not a PYPYLOG: no line opens or closes a section'

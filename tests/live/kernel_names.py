@@ -70,7 +70,7 @@ def check_other_boot(recording):
     build_id = build_id[build_id.index(b"GNU\0") + 4:][:20]
     assert build_id in content
     other = content.replace(build_id, bytes(20))
-    for bytes_, why in ((moved, "has booted since"), (other, "another kernel was recorded")):
+    for bytes_, why in ((moved, "was rebooted after"), (other, "is from another kernel")):
         pathlib.Path("other.data").write_bytes(bytes_)
         result = run(perfmap, "stacks", "other.data", "--format", "perf-script")
         assert result.returncode == 0

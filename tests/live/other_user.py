@@ -83,7 +83,7 @@ def check_command(data, map_path):
     assert refused.returncode == 0, refused.stderr
     assert f"foreign-owner: {map_path} of process" in refused.stderr, refused.stderr
     assert f"belongs to user {USER} and was not used: it was last written before" in refused.stderr, refused.stderr
-    command = re.findall(r"(?m)^perfmap: to use files of other users, too: (.*)$", refused.stderr)[0]
+    command = re.findall(r"(?m)^perfmap: to also use files of other users: (.*)$", refused.stderr)[0]
     assert shlex.split(command) == [PERFMAP, "stacks", data, "--format", "jsonl", "--any-owner"], command
     pasted = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
     assert "fib" in pasted.stdout and "foreign-owner" not in pasted.stderr, pasted.stderr
@@ -110,7 +110,7 @@ def check_gone(work):
         os.chown(map_path, USER, USER)
         os.utime(map_path, ns=(facts.st_mtime_ns, facts.st_mtime_ns))
         said = stacks("gone.data").stderr
-        assert "it was changed after the process was seen last" in said, said
+        assert "it was changed after the process was last seen" in said, said
         map_path.unlink()
 
 
@@ -130,7 +130,7 @@ def check_inject(work):
     refused = subprocess.run([PERFMAP, "inject", "dump.data", "-o", "out.data"], capture_output=True, text=True)
     assert refused.returncode == 2 and not os.path.exists("out.data"), refused
     assert "it has 2 links" in refused.stderr and "did not write out.data" in refused.stderr, refused.stderr
-    command = re.findall(r"(?m)^perfmap: to use files of other users, too: (.*)$", refused.stderr)[0]
+    command = re.findall(r"(?m)^perfmap: to also use files of other users: (.*)$", refused.stderr)[0]
     subprocess.run(command, shell=True, capture_output=True, check=True)
     assert "fib" in run("perf", "script", "-f", "-i", "out.data", "-F", "ip,sym")
 

@@ -29,7 +29,7 @@ def shown(perfmap, *options, term="xterm", wait=1.2):
 
 def main():
     perfmap = os.path.realpath(sys.argv[1])
-    note = "perfmap: skipped 1 line that made no sense ('perfmap lint' says which)\r\n"
+    note = "perfmap: skipped 1 malformed line (run 'perfmap lint' for details)\r\n"
     text = shown(perfmap)
     drawn = re.findall(r"\rperfmap: reading standard input, (\d\.\d) s\x1b\[K", text)
     assert drawn and float(drawn[0]) >= 0.5, text

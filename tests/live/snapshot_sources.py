@@ -105,12 +105,12 @@ def check_looked_for(work):
 
 def check_refusals(work):
     snapshot = work / "map"
-    for arguments, why in ((["pypylog", snapshot], "is a snapshot, which holds no PYPYLOG"),
-                           (["stacks", snapshot], "is a snapshot, which holds no recording"),
-                           (["inject", snapshot, "-o", work / "x"], "is a snapshot, which holds no recording"),
+    for arguments, why in ((["pypylog", snapshot], "is a snapshot, not a PYPYLOG"),
+                           (["stacks", snapshot], "is a snapshot, not a recording"),
+                           (["inject", snapshot, "-o", work / "x"], "is a snapshot, not a recording"),
                            (["pypylog", WILD / "perf-603.map", "--perf-data", snapshot], "PYPYLOG"),
-                           (["watch", snapshot], "is a snapshot, not a process id"),
-                           (["snapshot", snapshot, "-o", work / "x"], "is a snapshot, not a process id"),
+                           (["watch", snapshot], "is a snapshot, not a process ID"),
+                           (["snapshot", snapshot, "-o", work / "x"], "is a snapshot, not a process ID"),
                            (["gc", snapshot], "unexpected argument")):
         said = run(*arguments, status=2).stderr
         assert why in said and said.count("\n") == 1, said

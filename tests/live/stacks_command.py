@@ -173,7 +173,7 @@ def check_options():
         assert output(*tally, *nothing) == b"", nothing
         for form in FORMATS:
             output(*tally, *nothing, "--format", form)
-    assert b"a pprof profile is nothing for a terminal" in on_terminal("--format", "pprof")
+    assert b"cannot write a pprof profile to a terminal" in on_terminal("--format", "pprof")
     assert b"halves" in on_terminal()
     print("options mean what they say")
 

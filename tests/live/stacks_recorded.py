@@ -162,7 +162,7 @@ def check_without_build_ids(place):
     if not in_vdso:
         raise CannotRecord("no sample lies in the vdso")
     # Some kernels' vdso has a function without a symbol, which those with symbols call.
-    callers = [frame for frame in in_vdso if frame["source"] != "leaf"]
+    callers = [frame for frame in in_vdso if frame["source"] != "sampled"]
     assert any(frame["name"] for frame in in_vdso) and all(frame["name"] for frame in callers), in_vdso[:3]
     check_rooted("no-build-ids", data, 0.99)
 

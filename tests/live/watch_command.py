@@ -187,7 +187,7 @@ def a_child_keeps_its_parents_names(tmp):
     parent.kill()
     parent.wait()
     _, said = watch.communicate(timeout=10)
-    assert f"perf-{parent.pid}.map, too: process {parent.pid} wrote it" in said, said
+    assert f"perf-{parent.pid}.map, too: process {parent.pid}, which forked this one, wrote it" in said, said
     os.unlink(f"{tmp}/perf-{parent.pid}.map")
     code, out, said = run("resolve", f"{at + 4:x}", "-s", f"{tmp}/child", tmp=tmp)
     assert code == 0 and "inherited+0x4" in out, (out, said)

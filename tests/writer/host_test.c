@@ -655,7 +655,7 @@ static void scenario_arguments(void) {
   CHECK(perfmap_jitdump_open("d", NULL, &dump, &error) == PERFMAP_OK);
   function = function_abc();
   function.start = UINT64_MAX - 50;
-  refuse_function(dump, function, "start: the function ends beyond the address space");
+  refuse_function(dump, function, "start: the function exceeds the address space");
   function = function_abc();
   function.code = NULL;
   function.size = (32 << 20) + 1;
@@ -667,10 +667,10 @@ static void scenario_arguments(void) {
   function.line_count = 2;
   refuse_function(dump, function, "lines: NULL, but line_count is not 0");
   function.lines = lines;
-  refuse_function(dump, function, "lines: their addresses descend, or lie outside the function");
+  refuse_function(dump, function, "lines: their addresses decrease, or lie outside the function");
   function.lines = outside;
   function.line_count = 1;
-  refuse_function(dump, function, "lines: their addresses descend, or lie outside the function");
+  refuse_function(dump, function, "lines: their addresses decrease, or lie outside the function");
   bad_line.file = NULL;
   function.lines = &bad_line;
   refuse_function(dump, function, "lines: a file is NULL");
@@ -688,7 +688,7 @@ static void scenario_arguments(void) {
   refuse_function(dump, function, "eh_frame_hdr: NULL, but its size is not 0");
   function.eh_frame_hdr = "1234567";
   function.mapped_size = 15;
-  refuse_function(dump, function, "mapped_size: less than eh_frame and eh_frame_hdr take");
+  refuse_function(dump, function, "mapped_size: less than the size of eh_frame and eh_frame_hdr");
   function = function_abc();
   CHECK(perfmap_jitdump_load(dump, &function, &index, &error) == PERFMAP_OK && index == 1);
   CHECK(perfmap_jitdump_move(dump, 2, 0x1000, 0x2000, 100, &error) == PERFMAP_E_INVALID_ARGUMENT);
@@ -696,7 +696,7 @@ static void scenario_arguments(void) {
   CHECK(perfmap_jitdump_move(dump, 0, 0x1000, 0x2000, 100, &error) == PERFMAP_E_INVALID_ARGUMENT);
   CHECK(perfmap_jitdump_move(dump, 1, 0x1000, UINT64_MAX, 100, &error) ==
         PERFMAP_E_INVALID_ARGUMENT);
-  CHECK(strcmp(error.message, "to: the function ends beyond the address space") == 0);
+  CHECK(strcmp(error.message, "to: the function exceeds the address space") == 0);
   CHECK(perfmap_jitdump_move(dump, 1, 0x1000, 0x2000, 100, &error) == PERFMAP_OK);
   perfmap_jitdump_free(dump);
 
@@ -726,7 +726,7 @@ static void scenario_arguments(void) {
   CHECK(strstr(error.message, "the map is open") != NULL);
   CHECK(perfmap_state_write_entry((const void*)-8, 16, "name") == -1 && errno == EINVAL);
   CHECK(perfmap_state_last_error(&error) == PERFMAP_E_INVALID_ARGUMENT);
-  CHECK(strcmp(error.message, "start: the range ends beyond the address space") == 0);
+  CHECK(strcmp(error.message, "start: the range exceeds the address space") == 0);
   CHECK(perfmap_state_fini() == 0);
   options.pid = -5;
   CHECK(perfmap_jitdump_open("f", &options, (perfmap_jitdump**)&out, &error) ==
@@ -751,7 +751,7 @@ static void scenario_arguments(void) {
   CHECK(perfmap_writer_open("g", &writer, (perfmap_writer**)&out, &error) == PERFMAP_OK);
   CHECK(perfmap_writer_write(out, 1, 1, NULL, 4, &error) == PERFMAP_E_INVALID_ARGUMENT);
   CHECK(perfmap_writer_write(out, UINT64_MAX, 2, "n", 1, &error) == PERFMAP_E_INVALID_ARGUMENT);
-  CHECK(strcmp(error.message, "start: the range ends beyond the address space") == 0);
+  CHECK(strcmp(error.message, "start: the range exceeds the address space") == 0);
   perfmap_writer_free(out);
   out = NULL;
   state.names = log.names = options.names = writer.names = -1;

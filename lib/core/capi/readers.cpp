@@ -22,7 +22,7 @@ namespace {
 /// Compressed data and other formats would parse as maps of garbage.
 perfmap::Error wrong_kind(const std::string& name, perfmap::SourceKind kind) {
   return {perfmap::Errc::unsupported,
-          name + " holds " + std::string(to_string(kind)) + " data and is no perf map",
+          name + " is " + std::string(to_string(kind)) + " data, not a perf map",
           0,
           {}};
 }
@@ -57,7 +57,7 @@ perfmap_status perfmap_map_open(const char* path, perfmap_map** out, perfmap_err
 perfmap_status perfmap_map_open_pid(int32_t pid, perfmap_map** out, perfmap_error* error) {
   return guard(error, [&]() -> perfmap_status {
     if (pid <= 0) {
-      const std::string message = std::to_string(pid) + " is no process id";
+      const std::string message = std::to_string(pid) + " is not a process ID";
       return report(perfmap::Error{perfmap::Errc::invalid_argument, message, 0, {}}, error);
     }
     return hand_out(perfmap::find_process_map(pid), {.growing = perfmap::process_lives(pid)}, out,
@@ -234,7 +234,7 @@ perfmap_status perfmap_index_write(perfmap_index* index, const char* path, perfm
   return guard(error, [&]() -> perfmap_status {
     if (path == nullptr) return invalid("path: NULL", error);
     if (index->index.overlap() == perfmap::Overlap::perf) {
-      return invalid("perf's answers are no partition that could be written", error);
+      return invalid("the overlap policy perf has no overlap-free form that can be written", error);
     }
     perfmap::Result<perfmap::OutputFile> out = perfmap::OutputFile::replace(path);
     if (!out) return report(out.error(), error);
@@ -332,7 +332,7 @@ perfmap_status perfmap_timeline_open(const char* path, perfmap_timeline** out,
       if (kind == perfmap::SourceKind::jitdump) return perfmap::StreamStart::accepted;
       return perfmap::Failure(
           {perfmap::Errc::unsupported,
-           name + " is no jitdump, but looks like a " + std::string(to_string(kind)),
+           name + " is not a jitdump; it looks like a " + std::string(to_string(kind)),
            0,
            {}});
     };

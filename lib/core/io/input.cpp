@@ -87,7 +87,7 @@ Result<Descriptor> open_by(const Open& open, const std::string& name, const Open
   Descriptor again(open(kReadFound | link_flag(policy)));
   if (!again.is_open()) return Failure(open_error(name, errno, policy));
   if (file_number(again.get()) == file_number(found.get())) return again;
-  return refused_to_open(name, "it is another file now");
+  return refused_to_open(name, "it was replaced by another file");
 }
 
 /// Reads a stream to its end.
@@ -170,13 +170,13 @@ Result<void> StreamLimits::look_at(std::string_view so_far) {
     if (*start == StreamStart::accepted) check_ = {};
     if (*start == StreamStart::undecided && so_far.size() >= kMaxUndecided) {
       return refused("its first " + std::to_string(kMaxUndecided >> 20) +
-                     " MiB show no format that is known here");
+                     " MiB have no known format");
     }
     next_look_ = 2 * so_far.size();
   }
   if (so_far.size() <= max_bytes_) return {};
   return refused("more than " + std::to_string(max_bytes_ >> 20) +
-                 " MiB from what is not a regular file");
+                 " MiB, and it is not a regular file");
 }
 
 FileFacts facts_of(const struct stat& status) noexcept {
@@ -209,8 +209,7 @@ Result<Input> Input::take(int fd, std::string name, const OpenPolicy& policy, bo
     return Failure({Errc::refused, cannot_open(name) + ": " + why, 0, {}});
   }
   if (policy.bounded && is_out_of_bounds(status)) {
-    return Failure(
-        {Errc::too_large, cannot_open(name) + ": it is too large to be believed", 0, {}});
+    return Failure({Errc::too_large, cannot_open(name) + ": it is too large", 0, {}});
   }
   Input input;
   input.storage_ = std::make_shared<Storage>();

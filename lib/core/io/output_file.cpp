@@ -90,7 +90,7 @@ Result<OutputFile> OutputFile::replace(const std::string& path, const FileFacts*
   const struct stat* const old = place->existing();
   if (only != nullptr && !is_same(old, *only)) {
     return Failure(
-        {Errc::refused, path + " is another file now than the one that was read", 0, {}});
+        {Errc::refused, path + " was replaced by another file after it was read", 0, {}});
   }
   if (old != nullptr && !S_ISREG(old->st_mode)) {
     const Result<int> fd = place->open_existing();
@@ -259,16 +259,16 @@ std::optional<int> find_writer(const FileFacts& file, const std::string& proc, i
 std::optional<std::string> objection_to_rewriting(const Input& input, bool force) {
   if (input.name() == "-") return "cannot rewrite standard input in place";
   if (!input.facts().is_regular) {
-    return "cannot rewrite " + input.name() + " in place: it is no regular file";
+    return "cannot rewrite " + input.name() + " in place: it is not a regular file";
   }
   if (!force && is_in_process_root(input.name())) {
     return "cannot rewrite " + input.name() +
-           " in place: a process's user may change where that leads (--force does it all the same)";
+           " in place: the process's user may change the path to it (--force rewrites it anyway)";
   }
   const auto writer = force ? std::nullopt : find_writer(input.facts());
   if (!writer) return std::nullopt;
   return "cannot rewrite " + input.name() + " in place: process " + std::to_string(*writer) +
-         " has it open for writing (--force does it all the same)";
+         " has it open for writing (--force rewrites it anyway)";
 }
 
 Result<void> take_write_rights(const Input& input) {
@@ -279,7 +279,7 @@ Result<void> take_write_rights(const Input& input) {
     return Failure(system_error(failed, errno));
   }
   if (status.st_dev != input.facts().device || status.st_ino != input.facts().inode) {
-    return Failure({Errc::refused, failed + ": it is another file now", 0, {}});
+    return Failure({Errc::refused, failed + ": it was replaced by another file", 0, {}});
   }
   const mode_t mode = status.st_mode & 07777 & ~static_cast<mode_t>(S_IWGRP | S_IWOTH);
   if (::fchmod(file.get(), mode) != 0) return Failure(system_error(failed, errno));

@@ -87,7 +87,7 @@ Result<void> Walk::run(bool follow_last) {
     return Failure({Errc::refused,
                     "cannot write " + path_ + ": '" + foreign_name_ +
                         "' is a symbolic link of user " + std::to_string(*foreign_) +
-                        ", and does not lead to a file of that user",
+                        ", but its target does not belong to that user",
                     EACCES,
                     {}});
   }

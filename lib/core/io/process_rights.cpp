@@ -136,7 +136,7 @@ Result<std::string> read_status(int proc_directory) {
     text.resize(have + (got > 0 ? static_cast<std::size_t>(got) : 0));
     if (got == 0) return text;
   }
-  if (error == 0) return Failure({Errc::bad_format, "the status of a process is endless", 0, {}});
+  if (error == 0) return Failure({Errc::bad_format, "the status of a process is too long", 0, {}});
   if (error == ESRCH) error = ENOENT;  // it has ended
   return Failure(system_error("cannot read the status of a process", error));
 }
@@ -202,7 +202,7 @@ ProcessRights::Borrowed::Borrowed(const ProcessRights& rights) {
   if (::prctl(PR_GET_PDEATHSIG, &death_signal_) != 0) death_signal_ = 0;
   if (take(rights)) return;
   error_ = system_error(
-      "cannot take the rights of process " + std::to_string(rights.pid_) + " to open its files",
+      "cannot use the rights of process " + std::to_string(rights.pid_) + " to open its files",
       EPERM);
   error_->code = Errc::refused;
 }

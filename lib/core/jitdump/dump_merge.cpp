@@ -31,7 +31,7 @@ Result<JitdumpBytes> dump_of_map(const Map& map, std::uint32_t pid, Diagnostics&
   const auto too_large = [&] {
     return Failure(
         {Errc::too_large,
-         map.input().name() + " makes a jitdump of " + more_than(max_bytes) + ", most of it zeros",
+         map.input().name() + " needs a jitdump of " + more_than(max_bytes) + ", mostly zeros",
          0,
          {}});
   };

@@ -50,9 +50,9 @@ void report_odd_sizes(const JitRecord& record, Diagnostics& problems) {
   if (const auto load = decode_load(record)) {
     report(rule::kLoadSizes, kCodeSizeAt,
            "a code size of " + std::to_string(load->code_size) + ", but room for " +
-               counted(load->code.size(), "byte") + ": perf takes other bytes for code");
+               counted(load->code.size(), "byte") + ": perf reads other bytes as code");
   } else if (record.is(JitRecordKind::debug_info)) {
-    report(rule::kBadLines, 0, "its source lines run over its end");
+    report(rule::kBadLines, 0, "its source lines exceed the record");
   } else {
     report(rule::kUnwindingSizes, kUnwindingSizeAt, "its sizes do not fit into the record");
   }
@@ -207,13 +207,13 @@ std::optional<JitRecord> Jitdump::Reader::next_slowly(Diagnostics& problems) {
     if (!record && dump_->options_.growing) break;
     if (!record) {
       damage_.is_cut_off = true;
-      lose_records(problems, bytes.size() - at_, "at the end are no whole record");
+      lose_records(problems, bytes.size() - at_, "at the end are not a complete record");
     } else if (const std::uint64_t repeated = repeated_before(*record); repeated != 0) {
       ++damage_.repeated;
       lose(problems, repeated,
-           "repeat those before them: a forked child wrote the buffer of its parent");
+           "repeat the bytes before them: a forked child wrote the buffer of its parent");
     } else {
-      lose_records(problems, record->offset - at_, "are no record: reading goes on behind them");
+      lose_records(problems, record->offset - at_, "are not a record: skipped");
     }
   }
   return std::nullopt;

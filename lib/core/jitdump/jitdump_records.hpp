@@ -11,7 +11,7 @@
 
 namespace perfmap {
 
-/// How many zeros stand for the code of a LOAD whose bytes are unknown.
+/// How many wrote zeros for the unknown code of a LOAD whose bytes are unknown.
 constexpr std::uint64_t zeros_for(std::uint64_t code_size) noexcept {
   return code_size <= JitdumpBytes::kMaxZeros ? code_size : 0;
 }

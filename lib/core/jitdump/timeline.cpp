@@ -115,8 +115,8 @@ class MovedCodeFinder {
     if (size == 0) placements_.offset[placement] |= CodeEvents::kEmpty;
     placements_.odd_moves.push_back({offset, size});
     problems_.add(rule::kOddMove, {offset, 0, 0},
-                  "a MOVE of " + std::to_string(move.code_size) + " bytes, of which " +
-                      std::to_string(load->range.size) + " were loaded");
+                  "a MOVE of " + std::to_string(move.code_size) + " bytes, but the LOAD has " +
+                      std::to_string(load->range.size) + "");
   }
 
   const Jitdump& dump_;
@@ -155,7 +155,8 @@ CodeEvents read_placements(const Jitdump& dump, const std::optional<TimeConversi
       if (const auto load = decode_load(record)) {
         add(record, load->range, 0);
       } else {
-        problems.add(rule::kUnendedName, {record.offset, 0, 0}, "a LOAD whose name has no end");
+        problems.add(rule::kUnendedName, {record.offset, 0, 0},
+                     "the name of a LOAD has no NUL at its end");
       }
     } else if (record.is(JitRecordKind::move)) {
       if (const auto move = decode_move(record)) {

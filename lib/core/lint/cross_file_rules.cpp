@@ -110,7 +110,7 @@ class Comparison {
     for (const Verdict& one : of_dump_) {
       if (one.other != kNone) continue;
       report(problems, rule::kOnlyInOne, one.owner,
-             "the map has nothing there: ", [&] { return quoted(load_name(one.owner)); });
+             "the map has no entry there: ", [&] { return quoted(load_name(one.owner)); });
     }
   }
 
@@ -214,7 +214,7 @@ void check_one_map(std::uint32_t pid, const std::vector<LintedFile>& maps) {
     if (is_same_file(first, maps[i].map->input())) continue;
     maps[i].problems->add(rule::kTwoMaps, maps[i].whole(),
                           "another map of process " + std::to_string(pid) + ": " + first.name() +
-                              "; profilers take one of them");
+                              "; profilers use only one of them");
   }
 }
 

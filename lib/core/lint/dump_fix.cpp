@@ -123,7 +123,7 @@ class LoadChange {
     }
     if (padding_ != 0) {
       visit({&rule::kOddPadding, record_.end() - padding_, padding_, "",
-             counted(padding_, "byte") + " behind the code removed"});
+             counted(padding_, "byte") + " after the code removed"});
     }
   }
 

@@ -21,9 +21,9 @@ void check_size(const Jitdump& dump, const JitdumpHeader& header, Diagnostics& p
   if (size == JitdumpHeader::kSize) return;
   report(problems, rule::kBadHeaderSize, field::kHeaderSize, [&] {
     const std::string text = "a header of " + std::to_string(size) + " bytes";
-    if (size < JitdumpHeader::kSize) return text + ": it has 40";
-    if (size > dump.bytes().size()) return text + ", beyond the end of the file";
-    return text + ": perf takes those behind the first 40 for records, or fails";
+    if (size < JitdumpHeader::kSize) return text + ": the minimum is 40";
+    if (size > dump.bytes().size()) return text + ", which exceeds the file";
+    return text + ": perf reads the bytes after the first 40 as records, or fails";
   });
 }
 
@@ -34,7 +34,7 @@ void check_flags(const JitdumpHeader& header, Diagnostics& problems) {
   }
   if ((header.flags & JitdumpHeader::kArchTimestamp) != 0) {
     report(problems, rule::kTscTimes, field::kFlags,
-           "times are ticks: only a recording knows how to convert them");
+           "times are ticks: only a recording has the conversion");
   }
 }
 
@@ -53,7 +53,7 @@ void check_name(const Jitdump& dump, const JitdumpHeader& header,
   const std::optional<std::uint32_t> pid = pid_of_dump_name(input.name());
   if (!pid && input.facts().is_regular) {
     report(problems, rule::kOddDumpName, 0,
-           "perf inject takes no notice of files not named jit-PID.dump");
+           "perf inject ignores files that are not named jit-PID.dump");
   }
   if (pid && *pid != header.pid && !are_of_one(*pid, header.pid, namespace_pids)) {
     report(problems, rule::kForeignPid, field::kHeaderPid, "process ", header.pid, ", but ", *pid,
@@ -72,7 +72,7 @@ void check_header(const Jitdump& dump, std::span<const pid_t> namespace_pids,
       const bool cut = std::string_view("DTiJ").starts_with(start) ||
                        std::string_view("JiTD").starts_with(start);
       return cut ? "the file ends within its header: perf inject fails"
-                 : "this does not begin as a jitdump does";
+                 : "the file does not begin with a jitdump header";
     });
     return;
   }
@@ -87,7 +87,7 @@ void check_header(const Jitdump& dump, std::span<const pid_t> namespace_pids,
   check_flags(*header, problems);
   if (find_machine(header->elf_mach) == nullptr) {
     report(problems, rule::kUnknownMachine, field::kMachine,
-           "no machine that Linux runs on has number ", header->elf_mach);
+           "Linux supports no machine with number ", header->elf_mach);
   }
   check_name(dump, *header, namespace_pids, problems);
 }
@@ -103,13 +103,13 @@ void check_sizes(const JitRecord& record, const LoadRecord& load, Diagnostics& p
     if (!load.code.empty()) return;  // the reader reports that
     report(problems, rule::kLoadSizes, record.offset + field::kLoadCodeSize, "a code size of ",
            load.code_size, there == 0 ? " and no code" : ", but room for " + counted(there, "byte"),
-           ": perf takes other bytes for code");
+           ": perf reads other bytes as code");
   } else if (load.padding.size() > kMaxAlignment) {
     report(problems, rule::kLoadSizes, record.offset + field::kLoadCodeSize,
-           counted(load.padding.size(), "byte"), " behind the code: perf takes them for its end");
+           counted(load.padding.size(), "byte"), " after the code: perf reads them as its end");
   } else if (!load.padding.empty()) {
     report(problems, rule::kOddPadding, record.offset + after, counted(load.padding.size(), "byte"),
-           " behind the code: perf takes them for its end");
+           " after the code: perf reads them as its end");
   }
 }
 
@@ -124,7 +124,7 @@ void check_numbers(const JitRecord& record, const LoadRecord& load, Diagnostics&
     report(problems, rule::kOddCodeSize, record.offset + field::kLoadCodeSize, [&] {
       return load.code_size == 0
                  ? std::string("code size 0: perf finds no symbol there")
-                 : "a code size of " + std::to_string(load.code_size) + ": perf counts in 31 bits";
+                 : "a code size of " + std::to_string(load.code_size) + ": perf supports 31 bits";
     });
   }
   if (load.vma != load.range.begin) {
@@ -227,12 +227,12 @@ class OrderRules {
 
   void finish() {
     if (records_after_close_ != 0) {
-      report(problems_, rule::kOddClose, after_close_, "records behind the CLOSE at +",
-             Hex{*close_}, ": ", records_after_close_);
+      report(problems_, rule::kOddClose, after_close_, "records after the CLOSE at +", Hex{*close_},
+             ": ", records_after_close_);
     }
     if (!first_load_ || times_differ_ || (loads_ == 1 && first_load_->time != 0)) return;
     report(problems_, rule::kNoTimes, first_load_->offset + field::kTime,
-           "all functions have time ", first_load_->time, ": nobody can tell which came when");
+           "all functions have time ", first_load_->time, ": their order is unknown");
   }
 
  private:
@@ -245,7 +245,7 @@ class OrderRules {
     if (record.time == 0) return;
     if (last_time_ > record.time && last_time_ - record.time > kTolerance) {
       report(problems_, rule::kTimeGoesBack, record.offset + field::kTime, "time ", record.time,
-             " behind ", last_time_);
+             " after a record of time ", last_time_);
     }
     last_time_ = record.time;
   }
@@ -291,7 +291,7 @@ class SourceLineRules {
   void see_lines(const JitRecord& record) {
     if (waiting_) {
       report(problems_, rule::kOddDebugInfo, waiting_->offset,
-             "other source lines follow, and no LOAD that these are for");
+             "other source lines follow before the LOAD of these lines");
       check(*waiting_, nullptr);
     }
     waiting_ = record;
@@ -308,7 +308,7 @@ class SourceLineRules {
     if (info && !fits) {
       report(problems_, rule::kOddDebugInfo, waiting_->offset, "source lines for ",
              Hex{info->code_address}, ", but the next LOAD is at ", Hex{load.range.begin},
-             ", to which perf gives them");
+             ", and perf assigns them to it");
     }
     check(*waiting_, fits ? &load : nullptr);
     waiting_.reset();
@@ -319,7 +319,7 @@ class SourceLineRules {
   void finish() {
     if (waiting_ && !dump_.options().growing) {
       report(problems_, rule::kOddDebugInfo, waiting_->offset,
-             "no LOAD follows that these source lines are for");
+             "no LOAD follows for these source lines");
       check(*waiting_, nullptr);
     }
     constexpr std::uint64_t kShare = 9;
@@ -327,7 +327,7 @@ class SourceLineRules {
     if (with_lines_ < kShare || with_lines_ < kShare * without) return;
     for (std::size_t i = 0; i < without; ++i) {
       report(problems_, rule::kMissingLines, without_lines_[i],
-             "no source lines, while nearly all functions have them");
+             "no source lines, although nearly all functions have them");
     }
   }
 
@@ -345,25 +345,25 @@ class SourceLineRules {
   std::optional<std::string> problem_of(const JitRecord& record, const LoadRecord* load) const {
     std::string_view padding;
     const auto lines = decode_lines(record, &padding);
-    if (!lines) return "its source lines run over its end";
+    if (!lines) return "its source lines exceed the record";
     const std::uint64_t room = load == nullptr ? 0 : load->range.size;
     const std::uint64_t slack = dump_.is_v8() ? kV8Offset : 0;
     for (std::size_t i = 0; i < lines->size(); ++i) {
       const LineRecord& line = (*lines)[i];
       if (is_end_mark(line, i, lines->size())) break;
       if (line.line <= 0) {
-        return line_text(i, lines->size()) + " is of line " + std::to_string(line.line);
+        return line_text(i, lines->size()) + " has line number " + std::to_string(line.line);
       }
       if (load != nullptr && is_outside(line.address - load->range.begin, room, slack)) {
         return line_text(i, lines->size()) + " is at " + hex_text(line.address) +
                ", outside the function";
       }
       if (i > 0 && line.address < (*lines)[i - 1].address) {
-        return line_text(i, lines->size()) + " is below the one before";
+        return line_text(i, lines->size()) + " has a lower address than the previous one";
       }
     }
     if (padding.size() <= kMaxAlignment) return std::nullopt;
-    return std::to_string(padding.size()) + " bytes behind the last of its source lines";
+    return std::to_string(padding.size()) + " bytes after its last source line";
   }
 
   const Jitdump& dump_;
@@ -451,7 +451,7 @@ class FrameCheck {
       : info_(info), load_(load), order_(order), pointer_size_(pointer_size) {}
 
   std::optional<std::string> problem() {
-    if (info_.header_first) return "its .eh_frame_hdr comes first: perf takes it from the end";
+    if (info_.header_first) return "its .eh_frame_hdr comes first: perf expects it at the end";
     if (auto header = problem_of_header()) return header;
     std::size_t at = 0;
     while (at + 4 <= info_.eh_frame.size()) {
@@ -459,12 +459,12 @@ class FrameCheck {
       const std::uint64_t length = entry.u32();
       if (length == 0) break;
       if (length < 4 || length > info_.eh_frame.size() - at - 4 || !read_entry(at, length)) {
-        return "its .eh_frame does not parse at byte " + std::to_string(at);
+        return "its .eh_frame is malformed at byte " + std::to_string(at);
       }
       at += 4 + length;
     }
     if (covers_) return std::nullopt;
-    return outside_.empty() ? "its .eh_frame is about no function" : outside_;
+    return outside_.empty() ? "its .eh_frame describes no function" : outside_;
   }
 
  private:
@@ -474,9 +474,9 @@ class FrameCheck {
 
   std::optional<std::string> problem_of_header() const {
     const std::string_view header = info_.eh_frame_hdr;
-    if (header.size() < 8) return "no .eh_frame_hdr, where unwinders begin";
+    if (header.size() < 8) return "no .eh_frame_hdr, which unwinders need";
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(header[i]); };
-    if (byte(0) != 1) return "its .eh_frame_hdr is of version " + std::to_string(byte(0));
+    if (byte(0) != 1) return "its .eh_frame_hdr has version " + std::to_string(byte(0));
     if (byte(3) == kDataRelativeSdata4) return std::nullopt;
     return "the table of its .eh_frame_hdr has encoding " + hex_text(byte(3)) +
            ", and unwinders know 0x3b";
@@ -512,7 +512,7 @@ class FrameCheck {
         start == 0 && *size <= load_.code_size + kTail && *size + kTail > load_.code_size;
     covers_ = covers_ || covers;
     if (!covers && outside_.empty()) {
-      outside_ = "its .eh_frame is about " + std::to_string(*size) + " bytes from " +
+      outside_ = "its .eh_frame describes " + std::to_string(*size) + " bytes from " +
                  hex_text(load_.range.begin + start) + ", not about the " +
                  std::to_string(load_.code_size) + " of this function";
     }
@@ -539,12 +539,12 @@ class UnwindingRules {
     if (!info) return;  // the reader reports that
     if (info->mapped_size != 0 && info->mapped_size < info->unwinding_size) {
       report(problems_, rule::kUnwindingSizes, record.offset + field::kMappedSize,
-             "a mapped size of ", info->mapped_size, ", neither 0 nor room for the ",
-             info->unwinding_size, " that there are");
+             "a mapped size of ", info->mapped_size, ", which is neither 0 nor enough for ",
+             info->unwinding_size, " bytes");
     }
     if (info->padding.size() > kMaxAlignment) {
       report(problems_, rule::kUnwindingSizes, record.offset + field::kUnwindingSize,
-             info->padding.size(), " bytes behind the unwinding information");
+             info->padding.size(), " bytes after the unwinding information");
     }
     waiting_.emplace(record.offset, *info);
   }
@@ -561,7 +561,7 @@ class UnwindingRules {
     }
     if (load.range.begin % kAlignment != 0) {
       report(problems_, rule::kUnalignedCode, record.offset, "code with unwinding information at ",
-             Hex{load.range.begin}, ", no multiple of 16");
+             Hex{load.range.begin}, ", which is not a multiple of 16");
     }
   }
 
@@ -613,7 +613,7 @@ class RecordRules {
     const auto load = decode_load(record);
     if (!load) {
       problems_.add(rule::kUnendedName, {record.offset + LoadRecord::kFixed, 0, 0},
-                    "the name does not end within the record");
+                    "the name has no NUL at its end");
       return;
     }
     loads_.see(record, *load);
@@ -660,7 +660,7 @@ class Moves {
       if (!move) continue;
       if (found == placements_.moved.end() || found->placement != i) {
         report(problems_, rule::kOddMove, placements_.record(i) + field::kMoveFrom,
-               "nothing was at ", Hex{move->old_address}, ", and no code before has index ",
+               "no code was at ", Hex{move->old_address}, ", and no earlier code has index ",
                move->code_index);
         continue;
       }
@@ -691,12 +691,12 @@ class Moves {
       report(problems_, rule::kOddMove, offset + field::kMoveFrom, "code ", move.code_index,
              " was at ", Hex{was}, ", not at ", Hex{move.old_address});
     } else if (move.code_index != load->code_index) {
-      report(problems_, rule::kOddMove, offset + field::kMoveIndex, "what was at ",
+      report(problems_, rule::kOddMove, offset + field::kMoveIndex, "the code at ",
              Hex{move.old_address}, " has code index ", load->code_index, ", not ",
              move.code_index);
     } else if (move.code_size != load->code_size) {
       report(problems_, rule::kOddMove, offset + field::kMoveCodeSize, "a size of ", move.code_size,
-             ", but it was loaded with ", load->code_size);
+             ", but the LOAD has size ", load->code_size);
     }
   }
 
@@ -723,15 +723,15 @@ void check_reuse(const CodeEvents& placements, const CodeLifetimes& pieces, cons
   }
   if (count == 0) return;
   report(problems, rule::kOverlappingCode, first, count, " of ", placements.count(),
-         " pieces of code, this one first, were written over later: only times tell whose an "
-         "address was");
+         " functions, this one first, were overwritten by later code: a profiler needs "
+         "times to find the right name");
 }
 
 void check_indices(const Jitdump& dump, Diagnostics& problems) {
   if (problems.ignores(rule::kReusedIndex)) return;
   for (const ReusedIndex& one : read_indices(dump).reused) {
     report(problems, rule::kReusedIndex, one.offset + field::kLoadIndex, "code index ", one.index,
-           " is that of the LOAD at +", Hex{one.first}, ", too: perf writes both to one file");
+           " was used by the LOAD at +", Hex{one.first}, ": perf writes both to one file");
   }
 }
 

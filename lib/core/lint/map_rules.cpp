@@ -25,11 +25,11 @@ void check_access(const FileFacts& facts, Diagnostics& problems) {
   }
   if ((facts.mode & (S_IWGRP | S_IWOTH)) != 0) {
     problems.add(rule::kWritableByOthers, kFile,
-                 (facts.mode & S_IWOTH) != 0 ? "everybody can change the names in this map"
+                 (facts.mode & S_IWOTH) != 0 ? "all users can change the names in this map"
                                              : "its group can change the names in this map");
   }
   if ((facts.mode & S_IROTH) == 0 && facts.uid != 0 && facts.uid != ::geteuid()) {
-    problems.add(rule::kUnreadable, kFile, "only its owner's profilers, and root's, can read it");
+    problems.add(rule::kUnreadable, kFile, "only the owner and root can read it");
   }
 }
 
@@ -41,7 +41,7 @@ void check_directory(const std::string& path, Diagnostics& problems) {
                                                          &std::free);
   const std::string_view found = real ? real.get() : "";
   if (found.ends_with("/tmp")) return;
-  problems.add(rule::kOddDirectory, kFile, "readers look for maps in /tmp");
+  problems.add(rule::kOddDirectory, kFile, "readers look for maps only in /tmp");
 }
 
 /// An inherited pipe: its path shows how the map was passed, not where readers find it.
@@ -65,7 +65,7 @@ void check_end(std::string_view text, Diagnostics& problems) {
   const auto newlines = static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
   const std::size_t line = text.rfind('\n') + 1;  // npos + 1 is 0
   problems.add(rule::kNoFinalNewline, {text.size(), newlines + 1, text.size() - line + 1},
-               "the last line has no newline: perf cuts its last byte");
+               "the last line has no newline: perf removes its last byte");
 }
 
 /// PM009, PM061-PM063, PM068-PM070: the file itself.
@@ -100,7 +100,7 @@ std::size_t check_number(const LineReport& line, std::size_t position) {
   digits = digits.substr(0, digits.find_first_of(" \t,\r"));
   const std::size_t end = position + digits.size();
   if (digits.size() > 1 && digits[0] == '0' && (digits[1] | 0x20) == 'x') {
-    line.add(position, rule::kHexPrefix, "the format has no 0x");
+    line.add(position, rule::kHexPrefix, "the format has no 0x prefix");
     digits.remove_prefix(2);
   }
   const bool upper = std::ranges::any_of(digits, [](char c) { return c >= 'A' && c <= 'F'; });
@@ -118,7 +118,7 @@ std::size_t check_separator(const LineReport& line, std::size_t start) {
   const bool is_comma = rest.starts_with(',');
   if (is_comma) length = 1;
   if (is_comma || rest.substr(0, length).find('\t') != std::string_view::npos) {
-    line.add(start, rule::kOddSeparator, "fields are separated by one blank");
+    line.add(start, rule::kOddSeparator, "one blank separates two fields");
   }
   if (length > 1) line.add(start, rule::kExtraBlanks, "more than one blank between fields");
   return start + length;
@@ -320,7 +320,7 @@ void check_order(const Map& map, const Columns& entries, Diagnostics& problems) 
   for (std::size_t i = 1; i < entries.count(); ++i) {
     if (entries.begin[i] >= entries.begin[i - 1]) continue;
     problems.add(rule::kNotSorted, line_location(map, entries.line[i]),
-                 "starts below the entry before it; readers have to sort");
+                 "starts before the previous entry: readers have to sort");
     return;
   }
 }
@@ -391,7 +391,8 @@ void check_decimal(const Columns& sorted, const LineFacts& facts, Diagnostics& p
   }
   if (fixed * 2 < sorted.count()) return;
   problems.add(rule::kDecimalSizes, {0, 1, 1},
-               "sizes look decimal: read so, " + std::to_string(fixed) + " overlaps vanish");
+               "sizes look decimal: as decimal numbers, they cause " + std::to_string(fixed) +
+                   " fewer overlaps");
 }
 
 /// PM101-PM104, and PM114 for all of them together. Returns whether entries cover others, beyond
@@ -409,7 +410,7 @@ bool check_conflicts(const Map& map, const Columns& sorted, Diagnostics& problem
   if (sorted.count() >= kFew && reused * 10 >= sorted.count()) {
     problems.add(rule::kReuseRate, {0, 1, 1},
                  std::to_string(reused * 100 / sorted.count()) +
-                     " % of the entries lie over others: a jitdump would say which was when");
+                     " % of the entries overlap others: use a jitdump, which has times");
   }
   return reused != 0;
 }
@@ -445,13 +446,13 @@ void for_each_conflict(std::span<const Map> maps, Diagnostics& problems,
 
 std::string message_of(const RangeFinding& finding, std::span<const Map> maps) {
   const char* const verb = finding.rule == &rule::kDuplicate     ? "repeats '"
-                           : finding.rule == &rule::kReusedStart ? "starts where '"
+                           : finding.rule == &rule::kReusedStart ? "starts at the same address as '"
                            : finding.rule == &rule::kNested      ? "lies inside or around '"
                                                                  : "overlaps '";
   const Entry other = entry_of(maps, finding.other).value_or(Entry{});
   std::string message = verb;
   message += lint_rules::shortened(other.name);
-  message += finding.rule == &rule::kReusedStart ? "' starts, of line " : "' of line ";
+  message += "' of line ";
   const Map& map = maps[finding.other.map()];
   message += std::to_string(map.line_number(other.offset));
   if (finding.other.map() != finding.here.map()) message += " of " + map.input().name();

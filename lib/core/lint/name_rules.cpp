@@ -63,7 +63,7 @@ void check_characters(std::string_view name, const Say& say) {
     const std::size_t length = utf8_length(name.substr(i));
     const auto byte = static_cast<unsigned char>(name[i]);
     if (length == 0 && !std::exchange(bad_utf8, true)) {
-      say(i, rule::kNotUtf8, "not UTF-8: some readers then refuse the whole map");
+      say(i, rule::kNotUtf8, "not UTF-8: some readers reject the whole map");
     }
     if (byte == 0 && !std::exchange(nul, true)) {
       say(i, rule::kNulByte, "a NUL byte: some readers end the name here");
@@ -149,7 +149,7 @@ void check_cut_names(const Map& map, const LineFacts& facts, Diagnostics& proble
   map.for_each(ignored, [&](const Entry& entry) {
     if (entry.name.size() != longest) return;
     say(map, entry, longest - 1, rule::kCutName,
-        "as long as the longest of all names, like many others: perhaps cut off", problems);
+        "this name and many others have the maximum length: they may be truncated", problems);
   });
 }
 
@@ -192,7 +192,7 @@ void check_repeated_names(const Map& map, const LineFacts& facts, Diagnostics& p
     const auto at = std::lower_bound(frequent.begin(), frequent.end(), Frequency(hash, 0));
     if (at == frequent.end() || at->first != hash || at->second == 0) continue;
     say(map, *entry, 0, rule::kManyRanges,
-        "this name is on " + std::to_string(at->second) + " ranges", problems);
+        "this name is used for " + std::to_string(at->second) + " ranges", problems);
     at->second = 0;
     --left;
   }
@@ -284,9 +284,11 @@ void check_name(const LineReport& line, std::string_view name) {
   };
   if (name.size() < kShortest) say(0, rule::kShortName, "perf drops names under three bytes");
   if (name.size() > kLongest) say(kLongest, rule::kLongName, "a name longer than 300 bytes");
-  if (ends_in_blank(name)) say(name.size() - 1, rule::kBlankAtNameEnd, "a blank ends the name");
+  if (ends_in_blank(name))
+    say(name.size() - 1, rule::kBlankAtNameEnd, "a blank at the end of the name");
   if (const std::size_t glued = glued_entry(name); glued != std::string_view::npos) {
-    say(glued, rule::kGluedLines, "another entry begins here: two writes met on one line");
+    say(glued, rule::kGluedLines,
+        "another entry begins here: two writes were joined into one line");
   }
   if (const std::size_t semicolon = name.find(';'); semicolon != std::string_view::npos) {
     say(semicolon, rule::kSemicolon, "a semicolon splits folded stacks");
@@ -295,7 +297,7 @@ void check_name(const LineReport& line, std::string_view name) {
     say(arrow, rule::kInlineChain, "a chain of inlined functions: readers show one frame");
   }
   if (is_mangled(name)) say(0, rule::kMangledName, "readers do not demangle the names of a map");
-  if (says_nothing(name)) say(0, rule::kNoName, "this name says nothing");
+  if (says_nothing(name)) say(0, rule::kNoName, "this name does not identify a function");
   check_characters(name, say);
 }
 
@@ -317,8 +319,7 @@ void check_producers(const Map& map, const LineFacts& facts, Diagnostics& proble
   const std::uint64_t offset = seen.first_unmarked().offset;
   problems.keep({&rule::kMixedProducers,
                  {offset, map.line_number(offset), 1},
-                 std::to_string(seen.unmarked()) +
-                     " names do not tell who wrote them, among those of " +
+                 std::to_string(seen.unmarked()) + " names have no runtime's prefix, in a map of " +
                      std::string(seen.marked_by()),
                  0});
 }

@@ -169,7 +169,7 @@ bool is_signed(std::string_view field) noexcept {
 }
 
 LineFault bad_number(std::string_view field, const Rule& rule, std::string_view message) noexcept {
-  if (is_signed(field)) return {&rule::kSignedNumber, field, "a number here has no sign"};
+  if (is_signed(field)) return {&rule::kSignedNumber, field, "the number has a sign"};
   return {&rule, field, message};
 }
 
@@ -226,7 +226,7 @@ std::optional<Entry> read_map_line(std::string_view line, std::uint64_t offset,
   }
   const AddressRange range = AddressRange::within_space(*begin, *size);
   if (*size != range.size) {
-    fault = {&rule::kAddressWrap, size_field, "address + size passes the end of the address space"};
+    fault = {&rule::kAddressWrap, size_field, "address + size exceeds the address space"};
   }
   return Entry{range, rest, offset};
 }

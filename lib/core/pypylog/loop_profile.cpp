@@ -162,7 +162,7 @@ class LoopSections {
   }
 
   void make_no_sense(CompiledLoop& loop, const Location& where, Diagnostics& problems) {
-    problems.add(rule::kOddCode, where, "the addresses of " + loop.name + " make no sense");
+    problems.add(rule::kOddCode, where, "the addresses of " + loop.name + " are invalid");
     loop.code = {};
   }
 
@@ -454,7 +454,8 @@ struct LoopProfile::State : Results {
   ThreadClock* find_or_add_thread(const PypylogEvent& event) {
     if (ThreadClock* const known = find_thread(event.thread)) return known;
     if (clocks.size() == kMaxThreads) {
-      problems.add(rule::kTooManySections, place_of(event), "a thread too many");
+      problems.add(rule::kTooManySections, place_of(event),
+                   "too many threads: this one is ignored");
       return nullptr;
     }
     clock_numbers.emplace(event.thread, clocks.size());
@@ -476,7 +477,7 @@ struct LoopProfile::State : Results {
                           const Location& where) {
     if (has_letter && base == TickBase::automatic) base = TickBase::hex;
     if (has_letter && base == TickBase::dec) {
-      problems.add(rule::kOddTick, where, "a time that is no decimal number");
+      problems.add(rule::kOddTick, where, "the time is not a decimal number");
       if (thread.has_started) return thread.last;
       tick = {};
     }
@@ -486,7 +487,7 @@ struct LoopProfile::State : Results {
       thread.first = thread.last = thread.changed = tick;
     }
     if (!less(tick, thread.last)) return tick;
-    problems.add(rule::kTickRunsBack, where, "the time runs backwards");
+    problems.add(rule::kTickRunsBack, where, "the time goes back");
     return thread.last;
   }
 
@@ -551,7 +552,8 @@ struct LoopProfile::State : Results {
     const PypylogTick tick = tick_of(thread, event);
     account(thread, tick);
     if (event.category == PypylogEvent::kNoCategory || thread.open.size() == kMaxDepth) {
-      problems.add(rule::kTooManySections, place_of(event), "a section too many");
+      problems.add(rule::kTooManySections, place_of(event),
+                   "too many sections: this one is ignored");
       return;
     }
     CategorySum& category = category_sums[event.category];
@@ -574,7 +576,7 @@ struct LoopProfile::State : Results {
     if (found == thread.open.rend()) {
       account(thread, tick_of(thread, event));
       return report(rule::kUnopenedSection, place_of(event),
-                    "a section ends that did not begin: ", event.text);
+                    "a section ends but did not begin: ", event.text);
     }
     const Meaning meaning = category_sums[event.category].meaning;
     if (is_event(meaning) && thread.event.meaning == meaning) {
@@ -706,14 +708,14 @@ struct LoopProfile::State : Results {
     }
     if (thread.loop != named.counted) {
       report(rule::kOtherLoop, where,
-             "a loop is left that was not entered: ", loops.all()[named.loop].name);
+             "a loop is left that is not the current one: ", loops.all()[named.loop].name);
     }
     thread.loop = kNone;
     thread.is_in_inner_bridge = false;
   }
 
   void leave_unnamed(ThreadClock& thread, const LoopEvent& change, const Location& where) {
-    problems.add(rule::kUnnamedLoop, where, "no loop is named");
+    problems.add(rule::kUnnamedLoop, where, "the section names no loop");
     leave_loop(thread, change.tick);
   }
   /// The time from here on belongs to no loop.

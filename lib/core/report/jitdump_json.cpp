@@ -303,7 +303,7 @@ JsonRecord encode_json_record(const nlohmann::json& object, JitdumpEncoder& enco
   const std::string name = fields.has("kind") ? fields.text("kind") : "load";
   const auto kind = kind_of(name);
   const bool entry = !fields.has("kind");
-  if (!kind && name != "unknown") fields.fail("there is no kind of record '" + name + "'");
+  if (!kind && name != "unknown") fields.fail("unknown kind of record '" + name + "'");
   if (entry && !(fields.has("start") && fields.has("size") && fields.has("name"))) {
     fields.fail("an entry wants \"start\", \"size\" and \"name\"");
   }
@@ -385,7 +385,7 @@ class DumpBuilder {
     zeros_ += read.zeros;
     const std::uint64_t size = JitdumpHeader::kSize + extra_.size() + bytes_.size() + zeros_;
     if (without_code_ != 0 && size > max_bytes_ && problem.empty()) {
-      problem = "a jitdump of " + more_than(max_bytes_) + ", with zeros for code that is not there";
+      problem = "a jitdump of " + more_than(max_bytes_) + ", with zeros for missing code";
     }
     if (read.zeros != 0 && problem.empty()) lengthen(begin, read.zeros);
     const auto offset = object.find("offset");
@@ -511,7 +511,7 @@ Result<JitdumpBytes> from_lines(std::string_view json, std::uint64_t max_bytes) 
     const std::string_view line = rest.substr(0, rest.find('\n'));
     if (line.find_first_not_of(" \t\r") != std::string_view::npos) {
       const auto value = nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
-      if (!value.is_object()) return failure("this line is no JSON object", json, offset);
+      if (!value.is_object()) return failure("this line is not a JSON object", json, offset);
       if (builder.has_header()) {
         builder.record(value);
       } else {

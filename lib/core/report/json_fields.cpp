@@ -41,7 +41,7 @@ std::int32_t Fields::integer(const char* key) {
   if (value == nullptr) return 0;
   const std::int64_t number = value->is_number_integer() ? value->get<std::int64_t>() : INT64_MAX;
   const bool good = number >= INT32_MIN && number <= INT32_MAX;
-  if (!good) fail(quoted(key) + " is not a number of 32 bits");
+  if (!good) fail(quoted(key) + " is not a 32-bit number");
   return good ? static_cast<std::int32_t>(number) : 0;
 }
 
@@ -57,7 +57,7 @@ std::uint64_t Fields::time(const char* key) {
   const nlohmann::json* const value = find(key);
   if (value == nullptr || !value->is_string()) return number(key);
   const auto parsed = parse_time(value->get_ref<const std::string&>());
-  if (!parsed) fail(quoted(key) + " is no time in seconds");
+  if (!parsed) fail(quoted(key) + " is not a time in seconds");
   return parsed.value_or(0);
 }
 

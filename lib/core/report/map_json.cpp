@@ -20,7 +20,7 @@ constexpr std::size_t kMaxQuoted = 40;
 /// The description in nlohmann's error message. The quoted input after it may have any length.
 std::string syntax_problem(std::string_view what) {
   const std::size_t dash = what.find(" - ");
-  if (dash == std::string_view::npos) return "a number beyond what a double holds";
+  if (dash == std::string_view::npos) return "a number that does not fit a double";
   what.remove_prefix(dash + 3);
   return "this is not JSON: " + std::string(what.substr(0, what.find("; last read: ")));
 }
@@ -162,7 +162,8 @@ Result<void> for_each_json_entry(std::string_view json,
       nlohmann::json::sax_parse(CountingIterator(json.data(), &taken),
                                 CountingIterator(json.data() + json.size(), &taken), &events);
   if (good && events.ours) return {};
-  if (good) return Failure({Errc::bad_format, "JSON, but no map of ours", 0, {0, 1, 1}});
+  if (good)
+    return Failure({Errc::bad_format, "JSON, but not a map in perfmap's format", 0, {0, 1, 1}});
   const Location where = locate(json, taken == 0 ? 0 : taken - 1);
   return Failure({Errc::bad_format, std::move(events.problem), 0, where});
 }

@@ -182,9 +182,9 @@ void read_file(const Json& object, Reading& reading) {
   SnapshotFile file;
   const std::string kind = fields.text("kind");
   file.kind = kind == "map" ? Kind::map : kind == "dump" ? Kind::dump : Kind::vdso;
-  if (kind != to_string(file.kind)) fields.fail("\"kind\" is none that we know");
+  if (kind != to_string(file.kind)) fields.fail("\"kind\" is not known");
   file.path = fields.text("path");
-  if (!stays_below(file.path)) fields.fail("\"path\" is not one below the snapshot");
+  if (!stays_below(file.path)) fields.fail("\"path\" is not a path in the snapshot");
   file.source = fields.text("source");
   file.owner = fields.number32("owner");
   file.mtime_ns = read_time(fields, "mtime");
@@ -248,7 +248,7 @@ void read_process(const Json& json, Reading& reading) {
 
 Result<SnapshotManifest> parse_manifest(std::string_view json) {
   const Json document = Json::parse(json.begin(), json.end(), nullptr, false);
-  if (!document.is_object()) return Failure({Errc::bad_format, "it is no JSON object", 0, {}});
+  if (!document.is_object()) return Failure({Errc::bad_format, "it is not a JSON object", 0, {}});
   const auto schema = document.find("schema");
   if (schema == document.end() || *schema != "perfmap.snapshot/1") {
     return Failure({Errc::unsupported, "its schema is not perfmap.snapshot/1", 0, {}});

@@ -15,20 +15,21 @@ struct Kind {
 };
 
 constexpr std::array<Kind, kDoubtCount> kKinds = {{
-    {"damaged-record", "the record that names this code contradicts itself (see 'perfmap lint')"},
-    {"clamped-range", "the size of this code was cut to what its file has (see 'perfmap lint')"},
+    {"damaged-record", "the record of this code is inconsistent (run 'perfmap lint' for details)"},
+    {"clamped-range",
+     "the size of this code was reduced to what its file has (run 'perfmap lint' for details)"},
     {"reused-address",
      "several entries of the map name this address, and a map has no times: the last one counts"},
     {"guessed-owner",
-     "the process is gone: its file was accepted because of its owner and times, or was written "
-     "after the process had ended"},
+     "the process has ended: its file was accepted by its owner and times, or was written after "
+     "the process ended"},
     {"guessed-call",
-     "the code before this return address is not known: it may belong to the next function"},
+     "the code before this return address is unknown: it may belong to the next function"},
     {"scanned-frame", "this frame was found by a scan of the stack and may not be a caller"},
     {"stitched-frame", "this frame comes from another sample of the same thread"},
     {"remapped-memory",
-     "the name is that of the parent process, and the process may have mapped this memory again "
-     "since the fork"},
+     "the name comes from the parent process, and the process may have remapped this memory after "
+     "the fork"},
     {"unrecorded-memory",
      "the recording has no executable mapping at this address, as after mremap(), and the name has "
      "no time: the memory may have been used for something else"},

@@ -114,7 +114,7 @@ constinit const RuntimeInfo kDotnet = {
               .own_code_rule = {.rule = &rule::kOnlyStubs,
                                 .tiers = {"stub"},
                                 .is_whole_map = true,
-                                .message = "stubs alone: no method has a name"}},
+                                .message = "only stubs: no method has a name"}},
     // The memfd that it maps twice for W^X.
     .signs = {.programs = {"dotnet"},
               .libraries = {"libcoreclr", "libclrjit"},

@@ -68,13 +68,12 @@ constinit const RuntimeInfo kErlang = {
              .writes_dump_too = true},
     .stacks = {.flags = stack_flags,
                .own_stack_message =
-                   " lose their callers in Erlang: its code runs on stacks of its own, which are "
-                   "not copied while it calls C; with '+JPperf true' it keeps frame pointers, by "
-                   "which the kernel walks them (-g)",
-               .own_stack_calls =
-                   " end where Erlang calls a function in C, which runs on another stack: the "
-                   "callers are not copied, and -g shows them only if beam.smp was compiled with "
-                   "-fno-omit-frame-pointer",
+                   " lose their callers in Erlang: its code has its own stacks, which perf does "
+                   "not copy during calls to C; with '+JPperf true' the code keeps frame pointers, "
+                   "so the kernel can walk these stacks (-g)",
+               .own_stack_calls = " end where Erlang calls a C function, which runs on another "
+                                  "stack: perf does not copy the callers, and -g shows them only "
+                                  "if beam.smp was compiled with -fno-omit-frame-pointer",
                .thread_loop = "global::process_main"},
     .guide = {.title = "Erlang/OTP",
               .writes = "perf map, jitdump",

@@ -226,11 +226,11 @@ constinit const RuntimeInfo kHotspot = {
                .finding = "frame-pointers",
                .message = "Java code keeps no frame pointers, so 'perf record -g' loses its "
                           "callers"},
-    .doctor = {.no_map = "The JVM writes a perf map only when it is asked to",
-               .no_snapshot = "; a JVM writes a map when jcmd asks it: ask, and take another "
-                              "snapshot",
+    .doctor = {.no_map = "The JVM writes a perf map only on request",
+               .no_snapshot =
+                   "; a JVM writes a map only on request: run jcmd, and take another snapshot",
                .only_interprets =
-                   "The JVM compiles nothing (-Xint), so no Java method has code to name",
+                   "The JVM only interprets (-Xint), so Java methods have no compiled code to name",
                .interpreter_flag = kInterpreter},
     .lint = {.files = {"libjvm.so"},
              .lacks_frame_pointers = lacks_frame_pointers,

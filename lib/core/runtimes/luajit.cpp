@@ -28,7 +28,8 @@ constinit const RuntimeInfo kLuajit = {
     .names = {.decode = decode},
     .signs = {.programs = {"luajit", "luajit-"}, .libraries = {"libluajit-"}},
     .maps = {.build_command = "make XCFLAGS=-DLUAJIT_USE_PERFTOOLS"},
-    .doctor = {.no_map = "LuaJIT writes a perf map only if it was built so, and this one does not"},
+    .doctor = {.no_map = "LuaJIT writes a perf map only if it was built with LUAJIT_USE_PERFTOOLS, "
+                         "and this one was not"},
     .guide = {.title = "LuaJIT",
               .start = "make XCFLAGS=-DLUAJIT_USE_PERFTOOLS",
               .writes = "perf map",

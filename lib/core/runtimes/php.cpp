@@ -67,7 +67,7 @@ constinit const RuntimeInfo kPhp = {
     .names = {.decode = decode},
     .signs = {.programs = {"php", "php-fpm", "php-cgi"}, .libraries = {"libphp"}},
     .maps = {.flags = flags_of, .command = naming_command},
-    .doctor = {.no_jit = "PHP runs without its JIT, and only the JIT's code can be named"},
+    .doctor = {.no_jit = "PHP runs without its JIT compiler, and only JIT code can have names"},
     .guide = {.title = "PHP",
               .start = "php -d opcache.enable_cli=1 -d opcache.jit_buffer_size=64M "
                        "-d opcache.jit_debug=0x10",

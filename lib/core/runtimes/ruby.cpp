@@ -63,7 +63,7 @@ constinit const RuntimeInfo kRuby = {
              .flags = flags_of,
              .command = naming_command,
              .naming_variables = kNamingVariables},
-    .doctor = {.no_jit = "Ruby runs without YJIT, and only YJIT's code can be named"},
+    .doctor = {.no_jit = "Ruby runs without YJIT, and only YJIT's code can have names"},
     .guide = {.title = "Ruby (YJIT)",
               .writes = "perf map",
               .names = "methods and blocks, with file and line"},

@@ -205,7 +205,7 @@ constinit const RuntimeInfo kV8 = {
               .marks_all = "V8",
               .own_code_rule = {.rule = &rule::kNoScripts,
                                 .tiers = {"builtin", "bytecode"},
-                                .message = "builtins and bytecode handlers alone: scripts are "
+                                .message = "only builtins and bytecode handlers: scripts are "
                                            "interpreted, so their frames have no names"}},
     .signs = {.programs = {"node", "nodejs"}, .libraries = {"libnode"}},
     .maps = {.variables = kVariables,
@@ -215,13 +215,12 @@ constinit const RuntimeInfo kV8 = {
     .stacks = {.flags = stack_flags,
                .flag = kStackFlag,
                .finding = "interpreted-frames",
-               .message = "functions that V8 only interprets all show as "
-                          "InterpreterEntryTrampoline",
+               .message =
+                   "functions that V8 interprets are all shown as InterpreterEntryTrampoline",
                .is_about_names = true},
     // With --jitless a map contains only addresses of bytecode, where no sample is.
-    .doctor = {.only_interprets =
-                   "Node.js only interprets (--jitless), so no JavaScript function has code that a "
-                   "map could name; without that option they have",
+    .doctor = {.only_interprets = "Node.js only interprets (--jitless), so JavaScript functions "
+                                  "have no compiled code to name; remove that option",
                .interprets_without_code = true},
     .guide = {.title = "Node.js (V8)",
               .writes = "perf map",

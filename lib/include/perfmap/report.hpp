@@ -23,9 +23,9 @@ PERFMAP_API std::string to_gcc(const Diagnostic& diagnostic, std::string_view fi
 
 /// For a terminal: that line, the line of the input, a caret below it, and whether --fix fixes it:
 ///
-///     perf-42.map:2:1: warning: the format has no 0x [PM004]
+///     perf-42.map:2:1: warning: the format has no 0x prefix [PM004]
 ///       0x7f3529fcf759 b py::bar
-///       ^ --fix mends this
+///       ^ --fix repairs this
 ///
 /// `input` is the text that was checked. Only the part of a long line around the caret is shown,
 /// and no line if the rule is about the file.

@@ -59,7 +59,7 @@ std::string subject_of(const DoctorCase& facts) {
   return facts.reading.empty() ? std::to_string(facts.view.pid) : facts.reading;
 }
 
-constexpr std::string_view kPlanted = "; somebody may have planted it";
+constexpr std::string_view kPlanted = "; another user may have put it there";
 
 /// The finding for each FileFate.
 struct FateRow {
@@ -77,7 +77,7 @@ constexpr FateRow kFates[] = {
     {"not-regular", "not-a-file", Severity::error},
     {"foreign-owner", "foreign-owner", Severity::error, kPlanted, kPlanted},
     {"too-large", "too-large"},
-    {"stale", "stale", Severity::warning, "; perf would take names from it"},
+    {"stale", "stale", Severity::warning, "; perf would use its names, which are wrong"},
     {"empty"},
     {"other-pid", "other-pid"},
     {"shadowed"},
@@ -140,7 +140,7 @@ void add_lost_map(const DoctorCase& facts, Diagnosis& diagnosis) {
   const std::string where =
       has_empty(diagnosis)
           ? ", but its file is empty: nothing was compiled yet, or the disk is full"
-          : ", but its file is gone: it was deleted, or could not be written";
+          : ", but its file does not exist: it was deleted, or could not be written";
   warn(diagnosis, "lost-map", told + where, own_command(facts.view).text());
 }
 
@@ -148,7 +148,7 @@ void add_too_old(const DoctorCase& facts, Diagnosis& diagnosis) {
   const MapSupport& maps = facts.runtime().maps;
   warn(diagnosis, "too-old",
        concat(maps.language, " ", facts.found.version, " cannot write a perf map; ",
-              maps.first_release, " is the first that can"),
+              maps.first_release, " is the first release that can"),
        maps.newer_program.empty() ? "" : naming_command(facts, false));
 }
 
@@ -164,10 +164,11 @@ void add_no_map(const DoctorCase& facts, Diagnosis& diagnosis) {
   } else if (!has_jit && !texts.no_jit.empty()) {
     message = texts.no_jit;
   } else if (message.empty() && facts.knows_arguments) {
-    message = facts.title() + " was not told to write a perf map, so its functions have no names";
+    message =
+        facts.title() + " is not configured to write a perf map, so its functions have no names";
   } else if (message.empty()) {
-    message = "no perf map or jitdump of it is here, and " + facts.title() +
-              " writes one only when it is told to";
+    message = "no perf map or jitdump of it was found, and " + facts.title() +
+              " writes one only if it is configured to";
   }
   warn(diagnosis, "no-map", message, naming_command(facts, has_jit));
 }
@@ -198,7 +199,7 @@ void add_misfit(const DoctorCase& facts, const LookedFor& file, Diagnosis& diagn
   const std::string lint = "perfmap lint " + subject;
   const std::string path = visible(file.our_path);
   if (file.entries == 0) {
-    warn(diagnosis, "no-entries", path + ": nothing in it makes sense", lint);
+    warn(diagnosis, "no-entries", path + ": it has no valid entry", lint);
   } else if (memory.executable_hits == 0) {
     warn(diagnosis, "nothing-fits",
          concat(path, ": none of its ", file.entries,
@@ -207,7 +208,7 @@ void add_misfit(const DoctorCase& facts, const LookedFor& file, Diagnosis& diagn
   } else {
     note(diagnosis, "nothing-fits",
          path + ": its entries name none of the " + size_text(memory.bytes) +
-             " of memory that a JIT may own",
+             " of memory that may be JIT code",
          lint);
   }
 }
@@ -237,7 +238,8 @@ void add_settings(const DoctorCase& facts, Diagnosis& diagnosis) {
   const int restrict = kernel_setting(facts, "kptr_restrict").value_or(0);
   if (!root && paranoid > 2) {
     note(diagnosis, "perf-paranoid",
-         "perf records for root alone here: perf_event_paranoid is " + std::to_string(paranoid),
+         "only root can record with perf on this machine: perf_event_paranoid is " +
+             std::to_string(paranoid),
          "sudo sysctl kernel.perf_event_paranoid=2");
   }
   // From 2 on, other users than root cannot record the kernel anyway.
@@ -258,7 +260,7 @@ void add_ignored(const DoctorCase& facts, Diagnosis& diagnosis) {
     warn(diagnosis, "perf-ignores-region", message, command.text());
   } else if (memory.ignored_region.starts_with("[anon")) {
     // Only if perf attaches to the process: in the kernel's own mmap events the memory is //anon.
-    warn(diagnosis, "perf-ignores-region", message + "; it does if it starts the program itself",
+    warn(diagnosis, "perf-ignores-region", message + "; it does if perf starts the program",
          "perf record -g -- " + command.text());
   } else {
     // Not 'resolve --perf-script': for such a file perf prints offsets in call chains.
@@ -276,16 +278,18 @@ void add_dump(const DoctorCase& facts, const LookedFor& dump, Diagnosis& diagnos
   const std::string path = visible(dump.our_path);
   if (!dump.has_marker) {
     warn(diagnosis, "no-marker",
-         path + ": the process has not mapped it executable, so perf never hears of it", convert);
+         path + ": the process has not mapped it with PROT_EXEC, so perf does not find it",
+         convert);
   } else if (base_name(dump.our_path) != name) {
-    warn(diagnosis, "dump-name", path + ": 'perf inject' takes only " + name + " of this process",
+    warn(diagnosis, "dump-name", path + ": 'perf inject' uses only " + name + " for this process",
          convert);
   } else {
     // A runtime that writes unwinding information has no frame pointers.
     const bool unwinds = facts.runtime().stacks.dump.exists();
     const std::string unwinding = unwinds ? "--call-graph dwarf" : "-g";
     note(diagnosis, "perf-inject",
-         "perf takes names from a jitdump only by 'perf inject', of a recording with -k mono",
+         "perf uses the names of a jitdump only after 'perf inject', with a recording made with -k "
+         "mono",
          concat("perf record -k mono ", unwinding, " -p ", facts.view.pid,
                 " && perf inject --jit -i perf.data -o perf.jit.data"));
   }
@@ -295,10 +299,10 @@ void add_dump(const DoctorCase& facts, const LookedFor& dump, Diagnosis& diagnos
 std::string unless_set(const DoctorCase& facts, const std::string& flag) {
   if (!facts.options.is_snapshot) return {};
   if (facts.knows_arguments) {
-    return ", unless " + flag + " was set in the environment, which a snapshot does not have";
+    return ", unless " + flag + " was set in the environment, which a snapshot does not contain";
   }
   return ", unless it was started with " + flag +
-         ", which this snapshot does not tell ('perfmap snapshot --with-command-line' keeps it)";
+         " (this snapshot has no command line; 'perfmap snapshot --with-command-line' keeps it)";
 }
 
 void add_interpreter(const DoctorCase& facts, Diagnosis& diagnosis) {
@@ -315,7 +319,7 @@ void add_old_map(const DoctorCase& facts, Diagnosis& diagnosis) {
   if (facts.options.is_snapshot || age <= kOldSnapshot) return;
   note(diagnosis, "snapshot",
        concat(facts.title(), "'s map is ", age / kSecond / 60,
-              " min old and does not grow: methods compiled since have no names"),
+              " min old and does not grow: methods compiled later have no names"),
        live_command(facts));
 }
 
@@ -339,7 +343,7 @@ void add_stack_flag(const DoctorCase& facts, bool has_map, Diagnosis& diagnosis)
 /// The names are in a log of the runtime, or can only be there.
 void add_log(const DoctorCase& facts, Diagnosis& diagnosis) {
   constexpr std::string_view kServes =
-      " has the addresses and names of its loops, and serves 'perfmap stacks --map' as one";
+      " has the addresses and names of its loops, and 'perfmap stacks --map' reads it";
   const std::string writes_none =
       std::string(title_of(facts.found.runtime)) + " writes no perf map";
   const std::string log = log_of(facts);
@@ -350,7 +354,7 @@ void add_log(const DoctorCase& facts, Diagnosis& diagnosis) {
   }
   const Result<FileFacts> file = look_at_path(log);
   if (!file || !file->is_regular) {
-    warn(diagnosis, "lost-map", writes_none + ", but a log; " + visible(log) + " is not there",
+    warn(diagnosis, "lost-map", writes_none + ", but a log; " + visible(log) + " does not exist",
          own_command(facts.view).text());
     return;
   }
@@ -489,8 +493,7 @@ const LookedFor* used_file(const Diagnosis& diagnosis, bool is_dump) noexcept {
 }
 
 std::string damage_text(const LookedFor& file) {
-  return visible(file.our_path) + " is damaged, and what was there has no name; " +
-         visible(file.damage);
+  return visible(file.our_path) + " is damaged, so some code has no name; " + visible(file.damage);
 }
 
 std::string damage_fix(const LookedFor& file) {
@@ -509,8 +512,8 @@ std::string DoctorCase::title() const {
 }
 
 std::string ignored_text(const JitMemory& memory) {
-  return "perf does not look into a map for code in " + visible(memory.ignored_region) +
-         ", where " + size_text(memory.ignored_bytes) + " have names";
+  return "perf does not use a map for code in " + visible(memory.ignored_region) + ", where " +
+         size_text(memory.ignored_bytes) + " have names";
 }
 
 std::string log_of(const DoctorCase& facts) {
@@ -594,7 +597,7 @@ Result<Diagnosis> diagnose(pid_t pid, const DoctorOptions& options) {
   std::stable_sort(diagnosis.findings.begin(), diagnosis.findings.end(),
                    [](const auto& a, const auto& b) { return a.severity > b.severity; });
   if (!(*process)->is_alive()) {
-    return Failure({Errc::not_found, concat("process ", pid, " has ended"), 0, {}});
+    return Failure({Errc::not_found, concat("no process ", pid), 0, {}});
   }
   return diagnosis;
 }

@@ -145,7 +145,7 @@ void count(const Region& region, std::uint64_t named, JitMemory& memory) {
 }
 
 std::string_view kind_of(std::uint32_t mode) noexcept {
-  if (S_ISFIFO(mode)) return "a FIFO, no file";
+  if (S_ISFIFO(mode)) return "a FIFO, not a regular file";
   if (S_ISDIR(mode)) return "a directory";
   if (S_ISSOCK(mode)) return "a socket";
   return "a device";
@@ -167,16 +167,15 @@ std::string reason_of(const Error& error) {
 void note_damage(const DumpDamage& damage, LookedFor& file) {
   if (damage.lost == 0) return;
   file.is_cut_off = damage.lost == 1 && damage.is_cut_off;
-  std::string what = "a record is damaged or cut off";
-  if (damage.lost != 1) what = std::to_string(damage.lost) + " records are damaged or cut off";
-  if (file.is_cut_off) what = "the last record is cut off";
+  std::string what = "a record is damaged or truncated";
+  if (damage.lost != 1) what = std::to_string(damage.lost) + " records are damaged or truncated";
+  if (file.is_cut_off) what = "the last record is truncated";
   file.damage = concat(rule::kDamagedRecord.id, ": ", what, ", at byte ", damage.first);
 }
 
 void set_fate(const Error& error, LookedFor& file) {
   file.fate = fate_of(error);
-  file.why = file.fate == FileFate::too_large ? "too large to be believed"
-                                              : "cannot be read: " + reason_of(error);
+  file.why = file.fate == FileFate::too_large ? "too large" : "cannot be read: " + reason_of(error);
 }
 
 /// How to open a map or dump that was found, not named by the user.
@@ -269,7 +268,7 @@ class FileSearch {
     if (!place.below.empty()) {
       const auto seen = process_.look_below_root(place.below);
       if (!seen) return Failure(seen.error());
-      if (!*seen) return Failure({Errc::not_found, "the process is gone", 0, {}});
+      if (!*seen) return Failure({Errc::not_found, "the process has ended", 0, {}});
       return **seen;
     }
     return look_at_path(place.our_path);
@@ -280,7 +279,7 @@ class FileSearch {
                                        ? process_.open_on_host(place.our_path, kFoundFile)
                                        : process_.open_below_root(place.below, kFoundFile);
     if (!seen) return Failure(std::move(seen.error()));
-    if (!*seen) return Failure({Errc::not_found, "the process is gone", 0, {}});
+    if (!*seen) return Failure({Errc::not_found, "the process has ended", 0, {}});
     return **std::move(seen);
   }
 
@@ -297,11 +296,10 @@ class FileSearch {
     if (!options_.is_snapshot && facts.uid != view_.status.uid && facts.uid != 0 &&
         facts.uid != options_.reader) {
       file.fate = FileFate::foreign_owner;
-      file.why =
-          concat("belongs to user ", facts.uid, ", who is neither the process's nor root nor you");
+      file.why = concat("belongs to user ", facts.uid, ", not to the process's user, root or you");
     } else if (is_older_than(process_, options_.roots.proc, facts)) {
       file.fate = FileFate::stale;
-      file.why = "older than the process: left by an earlier one of the same pid";
+      file.why = "older than the process: it belongs to an earlier process with this pid";
     }
   }
 
@@ -327,7 +325,7 @@ class FileSearch {
       if (is_known(input.facts())) return;
       if (has_map_) {
         file.fate = FileFate::shadowed;
-        file.why = "another one was found before it";
+        file.why = "another file was found first";
       } else {
         has_map_ = true;
         map_path_ = file.our_path;
@@ -339,7 +337,7 @@ class FileSearch {
     if (file.fate == FileFate::link && perf_opens && has_map_ && leads_to_map(file)) {
       found.perf_opens_map = true;
       file.fate = FileFate::shadowed;
-      file.why = "a link to the map that is used, for perf";
+      file.why = "a link for perf to the map that is used";
     }
     found.looked_for.push_back(std::move(file));
   }
@@ -351,7 +349,8 @@ class FileSearch {
       LookedFor file = judge(in_tmp(kMapName.of(pid), true), &input);
       if (file.fate != FileFate::used) continue;
       file.fate = FileFate::other_pid;
-      file.why = "called by the process's pid in another namespace, where nobody looks for it";
+      file.why =
+          "named by the process's pid in another namespace, where profilers do not look for it";
       found.looked_for.push_back(std::move(file));
     }
   }
@@ -521,10 +520,10 @@ LookedFor judge_file(const FilePlace& place, const FileJudge& judge, Input* good
   if (!facts) {
     const bool missing = fate_of(facts.error()) == FileFate::missing;
     file.fate = missing ? FileFate::missing : FileFate::unreachable;
-    file.why = missing ? "not there" : "cannot be looked for: " + reason_of(facts.error());
+    file.why = missing ? "no such file" : "cannot be checked: " + reason_of(facts.error());
   } else if (facts->was_link) {
     file.fate = FileFate::link;
-    file.why = "a symbolic link, which anybody may have put there: not followed";
+    file.why = "a symbolic link, which any user may have created: not followed";
   } else if (!facts->is_regular) {
     file.fate = FileFate::not_regular;
     file.why = kind_of(facts->mode);

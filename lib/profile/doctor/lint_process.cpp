@@ -163,7 +163,7 @@ void check_unread(const Subject& subject, const Candidate& one, bool has_other_m
   check_readable(subject, one, problems);
   if (one.is_dump || !has_other_map) return;
   problems.add(rule::kTwoMaps, where,
-               "the process has another map, which was read; profilers take one of them");
+               "the process has another map, which was read; profilers use only one of them");
 }
 
 /// PM060, PM064, PM066 for a regular file, read or not.
@@ -175,16 +175,18 @@ void check_candidate(const Subject& subject, const Candidate& one, bool was_read
   if (one.facts.uid != user && user != static_cast<uid_t>(-1)) {
     problems.add(rule::kForeignOwner, where,
                  concat("it belongs to user ", one.facts.uid, ", and the process runs as user ",
-                        user, was_read ? "" : ": not read (--any-owner believes it)"));
+                        user, was_read ? "" : ": not read (to use it: --any-owner)"));
   }
   if (is_older_than(subject.process, subject.options.roots.proc, one.facts)) {
-    problems.add(rule::kOlderThanProcess, where,
-                 "last written before the process began: it is of another one that had its pid");
+    problems.add(
+        rule::kOlderThanProcess, where,
+        "last written before the process started: it belongs to an earlier process with this pid");
   }
   const pid_t inner = subject.inner_pid();
   if (one.named != 0 && one.named != inner) {
     problems.add(rule::kOtherPidInName, where,
-                 concat("named by pid ", one.named, ", while the process knows itself as ", inner));
+                 concat("named by pid ", one.named,
+                        ", but inside its container the process has pid ", inner));
   }
 }
 
@@ -313,7 +315,7 @@ class EntryRules {
     if (hole && !is_bytecode(entry)) {
       say(rule::kNotExecutable, entry, [&] {
         return *hole == entry.range.begin ? "the process has no executable memory there"
-                                          : "it ends behind the executable memory there";
+                                          : "it ends after the executable memory there";
       });
     }
     for (const Address address : {entry.range.begin, entry.range.last()}) {
@@ -365,9 +367,8 @@ void check_marker(const Subject& subject, const Jitdump& dump, Diagnostics& prob
     is_mapped = true;
   }
   problems.add(rule::kNoMarker, whole_file(true),
-               is_mapped
-                   ? "the process has mapped it, but not to be executed: perf does not see that"
-                   : "the process has not mapped it: perf inject does not find it");
+               is_mapped ? "the process has mapped it without PROT_EXEC: perf does not find it"
+                         : "the process has not mapped it: perf inject does not find it");
 }
 
 /// PM111, PM112, JD110: whether the memory is executable where the files have code.
@@ -435,7 +436,7 @@ void check_started(const Subject& subject, const ProcessRules& rules, const Map&
   if (age <= kMinute || !problems.count(rule::kOldSnapshot)) return;
   problems.keep(
       {&rule::kOldSnapshot, whole_file(false),
-       concat("written at once, ", age, " seconds ago: what was compiled since has no name"), 0});
+       concat("written once, ", age, " seconds ago: methods compiled later have no names"), 0});
 }
 
 bool has_names_of(Runtime runtime, const Map& map) {
@@ -496,12 +497,12 @@ void check_runtime(const Subject& subject, std::span<const LintedFile> files,
   unread.push_back({own_map_path(subject), false, wanted});
   unread.back().problems.add(rule::kNoMapAfterFork, whole_file(false),
                              concat("no such file, while process ", subject.status.parent,
-                                    ", of which this one is a fork, has a map"));
+                                    ", which forked this one, has a map"));
 }
 
 void say_gone(pid_t pid, bool is_dump, Diagnostics& problems) {
   problems.add(rule::kNoProcess, whole_file(is_dump),
-               no_process(pid).message + ": the file is left over");
+               no_process(pid).message + ": the file belongs to a process that has ended");
 }
 
 bool has_file(std::span<const LintedFile> files, const struct stat& status) {

@@ -112,7 +112,7 @@ class RecordingLint {
     if (!samples_.pids.contains(pid) || marker_of(file) != nullptr) return;
     file.problems->add(
         rule::kNoMarker, file.whole(),
-        concat("the recording has process ", pid, ", but not that it has mapped the dump"));
+        concat("the recording has process ", pid, ", but no mapping of the dump by it"));
   }
 
   void check_machine(const LintedFile& file) {
@@ -121,7 +121,7 @@ class RecordingLint {
     if (recorded == nullptr || machine == 0 || runs(*recorded, machine)) return;
     file.problems->add(
         rule::kUnknownMachine, {kMachineAt, 0, 0},
-        concat("machine ", machine, ", but the recording is of ", samples_.facts.arch));
+        concat("machine ", machine, ", but the recording was made on ", samples_.facts.arch));
   }
 
   void check_clock(const LintedFile& file) {
@@ -147,7 +147,8 @@ class RecordingLint {
     const RecordedSamples::Marker* const marker = marker_of(file);
     const bool is_after = loads.first > samples_.last + kSecond;
     const bool is_before = marker != nullptr && loads.last + kSecond < marker->time;
-    if (is_after || is_before) say("times do not meet those of the recording: " + times);
+    if (is_after || is_before)
+      say("the times of the dump and of the recording do not match: " + times);
   }
 
   /// When the recording began, on the clock of files; 0 if unknown.
@@ -169,8 +170,8 @@ class RecordingLint {
     file.problems->add(
         rule::kOlderThanRecording, file.whole(),
         "last changed " + seconds(static_cast<std::uint64_t>(begin - changed)) +
-            " before the recording began: code that was made since has no names, or those of "
-            "another process");
+            " before the recording began: later code has no names, or the map belongs to another "
+            "process");
   }
 
   void check_coverage(pid_t pid, const LintedFile& file) {
@@ -178,8 +179,8 @@ class RecordingLint {
     if (found == samples_.jit.end() || found->second.unnamed == 0) return;
     const JitSamples& jit = found->second;
     std::string text =
-        concat(jit.unnamed, " of ", jit.count, " samples of code that the runtime of process ", pid,
-               " made have no name (", percent_text(jit.unnamed, jit.count), ")");
+        concat(jit.unnamed, " of ", jit.count, " samples in code of the runtime of process ", pid,
+               " have no name (", percent_text(jit.unnamed, jit.count), ")");
     const auto max =
         std::max_element(jit.pages.begin(), jit.pages.end(),
                          [](const auto& a, const auto& b) { return a.second < b.second; });

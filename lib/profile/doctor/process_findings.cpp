@@ -167,8 +167,8 @@ struct CauseGroup {
 using CauseGroups = std::map<std::string, CauseGroup>;
 
 constexpr std::string_view kBeganUnseen =
-    ": the recording does not have what the process mapped before its first sample, so nothing "
-    "tells which map or jitdump is its own; record again";
+    ": the recording has no mappings of the process from before its first sample, so its map and "
+    "jitdump cannot be found; record again";
 
 /// Adapts a sentence that follows others.
 std::string continued(std::string sentence) {
@@ -312,16 +312,15 @@ class ProcessAdvice {
       return;
     }
     if (add_unmarked(counts, severity) || add_causes(groups)) return;
-    report(
-        "unnamed-jit", severity,
-        counts + (is_any_used() ? ", although the map or jitdump that was found names others" : ""),
-        recorded_.is_alive ? live_command(facts_) : "");
+    report("unnamed-jit", severity,
+           counts + (is_any_used() ? ", although its map or jitdump has names for other code" : ""),
+           recorded_.is_alive ? live_command(facts_) : "");
   }
 
   std::string counts_text(const std::string& where, std::uint64_t unnamed,
                           std::uint64_t frames) const {
     return concat(unnamed, " of ", frames, " frames of code that ", title_of(process_.runtime),
-                  " made in ", where, " have no name (", percent_text(unnamed, frames), ")");
+                  " generated in ", where, " have no name (", percent_text(unnamed, frames), ")");
   }
 
   /// No command line fixes this: with -X perf each name is written at once, but stacks end there.
@@ -453,8 +452,8 @@ class ProcessAdvice {
     const bool is_inside =
         process.pid_namespace != 0 && process.pid_namespace != kFirstPidNamespace;
     if (recorded_.is_alive || !is_inside) return {};
-    return "; it ran in a container, whose own /tmp has the file by its pid there ('perfmap "
-           "snapshot PID DIR' keeps it while the process lives)";
+    return "; it ran in a container, and the file is in the container's /tmp, named by the pid "
+           "there ('perfmap snapshot PID DIR' saves it while the process runs)";
   }
 
   /// How to start the runtime so that it names its code: through perf, or by hand.
@@ -474,7 +473,8 @@ class ProcessAdvice {
       advice_.add(cause.id, severity, message, cause.fix, pid);
     } else {
       const std::string fix = wants.names && !is_fixed ? start_.exports({.names = true}) : "";
-      const std::string how = fix.empty() ? "" : "; set this where it is started, and record again";
+      const std::string how =
+          fix.empty() ? "" : "; set this in the environment that starts it, and record again";
       advice_.add(cause.id, severity, message + how, fix, pid);
     }
   }
@@ -510,9 +510,9 @@ class ProcessAdvice {
     if (process_.knows_parents) return;
     report("unknown-parent", Severity::warning,
            process_title(process_) +
-               " was there before the recording began, and is gone: if it was forked from "
-               "another process, that one's perf map or jitdump may have the names; give it "
-               "with --map or --jitdump, or record again while the process lives");
+               " started before the recording and has ended: if another process forked it, the "
+               "perf map or jitdump of that process may have the names; pass it with --map or "
+               "--jitdump, or record again while the process runs");
   }
 
   /// For example .NET's memory that is mapped twice.
@@ -543,7 +543,7 @@ class ProcessAdvice {
     }
     const bool is_too_old =
         parse_version(recorded_.found.version) < parse_version(dump.first_release);
-    return ", which kept no frame pointers there" +
+    return ", which has no frame pointers there" +
            (is_too_old ? "; " + std::string(dump.too_old) : "");
   }
 

@@ -364,8 +364,8 @@ void explain_unused(pid_t pid, const RecordingContext& context, LookedFor& file)
     if (error.message.find(name) == std::string::npos) continue;
     const bool is_old = error.message.find("older") != std::string::npos;
     file.fate = is_old ? FileFate::stale : FileFate::unreadable;
-    file.why =
-        is_old ? "older than the process: left by an earlier one of the same pid" : error.message;
+    file.why = is_old ? "older than the process: it belongs to an earlier process with this pid"
+                      : error.message;
   }
 }
 

@@ -27,7 +27,7 @@ bool has_stacks(const RecordedSamples& samples) noexcept {
 void check_stacks(const RecordingCase& facts, RecordingAdvice& advice) {
   const RecordedSamples& samples = facts.context.samples;
   if (!has_stacks(samples)) {
-    advice.add_change("no-stacks", Severity::warning, "samples have an address, and no stack",
+    advice.add_change("no-stacks", Severity::warning, "the samples have addresses but no stacks",
                       [](RecordCommand& command) { command.set_call_graph(""); });
     return;
   }
@@ -40,7 +40,7 @@ void check_stacks(const RecordingCase& facts, RecordingAdvice& advice) {
   const Severity severity = severity_of(cut, total.samples);
   const std::string message =
       concat(cut, " of ", total.samples, " stacks (", percent_text(cut, total.samples),
-             ") are cut where the copy of ", copied, " bytes ends");
+             ") are truncated, because perf copied only ", copied, " bytes");
   if (size == 0) {
     advice.add("cut-stacks", severity, message,
                "perfmap stacks --stitch " + arguments_for_reading(facts.context));
@@ -54,24 +54,23 @@ void check_stacks(const RecordingCase& facts, RecordingAdvice& advice) {
 void check_clock(const RecordingCase& facts, RecordingAdvice& advice) {
   const RecordedSamples& samples = facts.context.samples;
   if (samples.markers.empty() || samples.is_monotonic()) return;
-  advice.add_change(
-      "clock", Severity::error,
-      concat("process ", samples.markers.front().pid, " wrote a jitdump, ",
-             visible(samples.markers.front().path),
-             ", and the recording has another clock: perf inject fails, and code may get names of "
-             "other times"),
-      [](RecordCommand& command) { command.set(RecordCommand::kClock, "mono"); });
+  advice.add_change("clock", Severity::error,
+                    concat("process ", samples.markers.front().pid, " wrote the jitdump ",
+                           visible(samples.markers.front().path),
+                           ", but the recording uses another clock: perf inject fails, and code "
+                           "may get wrong names"),
+                    [](RecordCommand& command) { command.set(RecordCommand::kClock, "mono"); });
 }
 
 void check_losses(const RecordingCase& facts, RecordingAdvice& advice) {
   const StackStatistics& statistics = facts.statistics;
   if (facts.context.samples.facts.was_killed) {
     advice.add("killed", Severity::warning,
-               "perf did not come to its end: what it writes last, such as build-ids, is missing");
+               "perf was killed: data that it writes last, such as build-ids, is missing");
   }
   if (statistics.lost_bytes != 0) {
     advice.add("damaged", Severity::warning,
-               std::to_string(statistics.lost_bytes) + " bytes of the recording make no sense");
+               std::to_string(statistics.lost_bytes) + " bytes of the recording are malformed");
   }
   if (statistics.lost == 0) return;
   const auto& events = facts.context.samples.events;
@@ -83,7 +82,7 @@ void check_losses(const RecordingCase& facts, RecordingAdvice& advice) {
   const std::uint64_t half = may_lock ? 0 : frequency->period / 2;
   advice.add_change(
       "lost-events", severity_of(statistics.lost, statistics.total.samples),
-      concat("perf lost ", statistics.lost, " events, and with them perhaps what was mapped"),
+      concat("perf lost ", statistics.lost, " events, and mappings may be among them"),
       [half](RecordCommand& command) {
         half == 0 ? command.set(RecordCommand::kPages, "16M")
                   : command.set(RecordCommand::kFrequency, std::to_string(half));
@@ -99,7 +98,7 @@ void check_build_ids(const RecordingCase& facts, RecordingAdvice& advice) {
   }
   advice.add_change(
       "no-build-ids", Severity::info,
-      "the recording has no build-ids: files that were replaced since are not noticed",
+      "the recording has no build-ids, so files that were replaced later are not detected",
       [](RecordCommand& command) {
         command.remove({'B', "no-buildid"});
         command.set({0, "buildid-mmap"});
@@ -251,11 +250,11 @@ constexpr EndCause kEndCauses[] = {
     {[](const EndedStacks& ends) {
        return ends.function == "jump_fcontext" || ends.function == "ontop_fcontext";
      },
-     ", where fibers (boost.context) are switched, in assembly that has no unwinding information"},
+     ", where assembly without unwinding information switches fibers (boost.context)"},
     // Its assembly in which a fiber begins.
     {[](const EndedStacks& ends) { return begins_fiber(ends.function, ends.module); },
-     ", where fibers (boost.context) begin: no caller is missing, as the code that resumed the "
-     "fiber has another stack. Nothing has to be done",
+     ", where fibers (boost.context) begin: no caller is missing, because the code that resumed "
+     "the fiber has another stack. No action is needed",
      false, "fibers", Severity::info},
     // Names generated by GHC: Main_work_info, stg_ap_pp_fast, base_GHCziBase_map_info.
     {[](const EndedStacks& ends) {
@@ -263,10 +262,10 @@ constexpr EndCause kEndCauses[] = {
        return function.starts_with("stg_") || function.ends_with("_info") ||
               function.ends_with("_info_itable");
      },
-     ": Haskell code keeps its stack in the heap, which perf does not copy, and has no frame "
-     "pointers, so no option of perf or ghc shows its callers. The functions that were sampled are "
-     "right. GHC's own profiler knows callers: compile with 'ghc -prof -fprof-auto', and run the "
-     "program with '+RTS -p'",
+     ": Haskell code has its stack in the heap, which perf does not copy, and has no frame "
+     "pointers, so no option of perf or ghc shows its callers. The sampled functions are correct. "
+     "GHC's own profiler shows callers: compile with 'ghc -prof -fprof-auto', and run the program "
+     "with '+RTS -p'",
      false},
     {[](const EndedStacks& ends) {
        return base_name(ends.module).starts_with("ld-musl") ||
@@ -277,7 +276,7 @@ constexpr EndCause kEndCauses[] = {
      ", which has no unwinding information for that code: compile it with "
      "-fasynchronous-unwind-tables, or install its debug symbols"},
     {[](const EndedStacks&) { return true; },
-     ", whose unwinding information leads out of the stack there, as for assembly and code that "
+     ", whose unwinding information leads out of the stack there, as in assembly and in code that "
      "switches stacks"},
 };
 
@@ -292,11 +291,11 @@ constexpr OtherStackCause kOtherStackCauses[] = {
     {[](std::string_view function) {
        return function.starts_with("runtime.") || function.starts_with("time.");
      },
-     "where Go's runtime changed from a goroutine's stack to another one, which alone was copied; "
-     "Go keeps frame pointers, by which the kernel walks both (-g)"},
+     "where Go's runtime switched from a goroutine's stack to another one, and perf copied only "
+     "the second; Go keeps frame pointers, so the kernel can walk both (-g)"},
     {[](std::string_view) { return true; },
-     "in code that was interrupted by a signal handler with a stack of its own (sigaltstack), "
-     "which alone was copied; the kernel walks both (-g) in programs that were compiled with "
+     "in code that a signal handler with its own stack (sigaltstack) interrupted, and perf copied "
+     "only the handler's stack; the kernel can walk both (-g) if the program was compiled with "
      "-fno-omit-frame-pointer"},
 };
 
@@ -322,7 +321,7 @@ class EndAdvice {
     add_all();
     if (diagnosis_.findings.size() == before && all_end_early()) {
       advice_.add("early-ends", Severity::warning,
-                  of_all(total()) + " end early, for a reason that is not known");
+                  of_all(total()) + " end early for an unknown reason");
     }
   }
 
@@ -348,7 +347,8 @@ class EndAdvice {
     }
     if (!matters(rest, total())) return;
     advice_.add("early-ends", Severity::warning,
-                of_all(rest) + " end early in other files, none of them in 1 %", scan_command());
+                of_all(rest) + " end early in other files, each with less than 1 %",
+                scan_command());
   }
 
   /// Not counting those that end in code of runtimes: these have other findings, or are complete.
@@ -417,8 +417,8 @@ class EndAdvice {
     if (unseen_ == 0) return;
     advice_.add("early-ends", severity_of(unseen_, total()),
                 of_all(unseen_) +
-                    " end in processes whose mappings are not in the recording, as they began "
-                    "while perf did; record again");
+                    " end in processes that started together with perf, so the recording does not "
+                    "have their mappings; record again");
   }
 
   void take_other_stack(const EndedStacks& ends, pid_t pid) {
@@ -468,8 +468,9 @@ class EndAdvice {
     add_frame_pointers(
         "not-unwound", count,
         concat(
-            of_all(count), " are of a machine whose stacks perfmap cannot unwind (",
-            arch.empty() ? "unknown" : visible(arch), "), so they have one frame; the kernel ",
+            of_all(count),
+            " have one frame, because perfmap cannot unwind stacks of this machine (",
+            arch.empty() ? "unknown" : visible(arch), "); the kernel ",
             is_known ? concat("walks stacks (-g)", machine->kernel_walks) : "may walk them (-g)"),
         [](RecordCommand& command) { command.set_call_graph(""); }, std::max(pid, 0));
   }
@@ -527,22 +528,20 @@ class EndAdvice {
     if (files == 0) {
       if (!matters(ended, total())) return;
       advice_.add("early-ends", Severity::warning,
-                  of_all(ended) + " end at addresses where nothing is mapped that is known",
-                  scan_command());
+                  of_all(ended) + " end at addresses without a known mapping", scan_command());
       return;
     }
     if (files > 3) names += concat(" and ", files - 3, " more");
     const Severity severity = severity_of(ended, total());
-    const std::string message = of_all(ended) +
-                                " end at code of which nothing is known, in files that " +
-                                "could not be read here as they were: " + names;
+    const std::string message =
+        of_all(ended) + " end in files that could not be read here, or that have changed: " + names;
     if (is_of_this_machine(recording_.context.samples)) {
       advice_.add_change("missing-files", severity, message, [](RecordCommand&) {});
     } else {
-      advice_.add(
-          "missing-files", severity,
-          message + "; the recording is of " + visible(recording_.context.samples.facts.hostname),
-          fetch_command(recording_.context));
+      advice_.add("missing-files", severity,
+                  message + "; the recording was made on " +
+                      visible(recording_.context.samples.facts.hostname),
+                  fetch_command(recording_.context));
     }
   }
 
@@ -550,7 +549,7 @@ class EndAdvice {
     const EndedStacks& ends = module.ends;
     const std::string where = ends.module.empty() ? "unknown memory" : visible(ends.module);
     std::string message = of_all(ends.count()) + " end in " + where;
-    if (ends.alone == ends.count()) message += ", all with that frame alone";
+    if (ends.alone == ends.count()) message += ", all with only that frame";
     const EndCause& cause = *module.cause;
     advice_.add(cause.finding, cause.severity,
                 concat(message, cause.why, cause.can_scan ? "; --scan guesses callers" : ""),
@@ -667,22 +666,21 @@ void add_symbol_findings(const RecordingCase& facts, const std::vector<StrippedF
   const std::uint64_t frames =
       total.frames - total.sources[static_cast<std::size_t>(FrameSource::kernel)];
   if (!matters(unnamed, frames)) return;
-  const std::string message = concat(
-      unnamed, " of ", frames, " frames outside the kernel (", percent_text(unnamed, frames),
-      ") have no name, because the symbols of their files were stripped: ", list_of(stripped));
+  const std::string message =
+      concat(unnamed, " of ", frames, " frames outside the kernel (", percent_text(unnamed, frames),
+             ") have no name, because their files are stripped: ", list_of(stripped));
   const bool has_build_id =
       std::ranges::any_of(stripped, [](const StrippedFile& file) { return file.has_build_id; });
   const bool can_fetch = context.options.has_debuginfod && context.options.has_debuginfod();
   std::string_view what =
-      "; on Debian, install their packages -dbgsym or -dbg, from the archive debian-debug, which "
-      "has to be among apt's sources";
+      "; on Debian, install their -dbgsym or -dbg packages (apt's sources have to contain the "
+      "archive debian-debug)";
   std::string fix;
   if (!has_build_id) {
     what =
-        "; without a build-id no debug file can be found for them: use files that were not "
-        "stripped";
+        "; they have no build-id, so debug files cannot be found: use files that are not stripped";
   } else if (can_fetch) {
-    what = "; servers of debuginfod have the symbols of most distributions' packages";
+    what = "; debuginfod servers have the symbols of most distributions' packages";
     fix = ask_servers(context);
   } else if (is_of_this_machine(context.samples)) {
     fix = install_packages(context, stripped);

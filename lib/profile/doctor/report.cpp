@@ -44,14 +44,14 @@ std::string_view color_of(Severity severity) noexcept {
 
 std::string_view conclusion(const Diagnosis& diagnosis) {
   if (!diagnosis.concerns_jit()) {
-    return "\nno JIT here: every name comes from ELF files\n";
+    return "\nthe process has no JIT code: all names come from ELF files\n";
   }
   if (diagnosis.misses_names()) return {};
   if (used_file(diagnosis, false) == nullptr && used_file(diagnosis, true) == nullptr) {
     return "\nno name is missing\n";
   }
-  return diagnosis.findings.empty() ? "\nnothing is wrong\n"
-                                    : "\nno name is missing; the above is good to know\n";
+  return diagnosis.findings.empty() ? "\nno problem found\n"
+                                    : "\nno name is missing; the findings above are only hints\n";
 }
 
 /// One line per file, each preceded by `before`.
@@ -219,7 +219,7 @@ void write_doctor_text(OutputFile& out, const Diagnosis& diagnosis, bool color) 
     if (!diagnosis.runtime_version.empty()) runtime += " " + visible(diagnosis.runtime_version);
     row("runtime", runtime + ", by its " + visible(diagnosis.evidence));
   } else {
-    row("runtime", "none that perfmap knows");
+    row("runtime", "not known to perfmap");
   }
   row("memory", memory_text(diagnosis.memory));
   if (diagnosis.concerns_jit()) {
@@ -258,16 +258,17 @@ void write_recording_doctor_text(OutputFile& out, const RecordingDiagnosis& diag
     out.write("command  " + command + "\n");
   }
   out.write(concat("samples   ", total.samples, "; stacks: ", ended(total, StackEnd::root),
-                   " to the root, ", ended(total, StackEnd::truncated), " cut, ", early_text(total),
-                   ended(total, StackEnd::callchain), " as the kernel walked them\n"));
+                   " to the root, ", ended(total, StackEnd::truncated), " truncated, ",
+                   early_text(total), ended(total, StackEnd::callchain),
+                   " walked by the kernel\n"));
   if (!diagnosis.processes.empty()) out.write("processes\n");
   for (const RecordedProcessState& process : diagnosis.processes) {
     out.write(process_text(process));
     write_looked_for(out, process.looked_for, "    looked for ");
     if (process.knows_parents) continue;
     out.write(
-        "    looked for files of the process that it was forked from, if any: the recording does "
-        "not tell which one that is, and the process is gone\n");
+        "    looked for files of its parent: the recording does not contain the parent, and the "
+        "process has ended\n");
   }
   std::set<std::string> fixes;
   for (const RecordingFinding& one : diagnosis.findings) {
@@ -279,8 +280,9 @@ void write_recording_doctor_text(OutputFile& out, const RecordingDiagnosis& diag
                      " frames have no name; 'perfmap stacks --stats' counts them by process\n"));
     return;
   }
-  out.write(diagnosis.findings.empty() ? "\nnothing is wrong\n"
-                                       : "\nno name is missing; the above is good to know\n");
+  out.write(diagnosis.findings.empty()
+                ? "\nno problem found\n"
+                : "\nno name is missing; the findings above are only hints\n");
 }
 
 void write_recording_doctor_json(OutputFile& out, const RecordingDiagnosis& diagnosis) {

@@ -163,7 +163,7 @@ Result<Input> expanded(Input input, std::uint64_t max) {
   }
   if (!done) {
     return failure(Errc::bad_format,
-                   "its " + std::string(to_string(kind)) + " is damaged or cut off");
+                   "its " + std::string(to_string(kind)) + " is damaged or truncated");
   }
   return Input::from_text(std::move(out).take(), input.name());
 }

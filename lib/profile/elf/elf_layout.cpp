@@ -310,18 +310,19 @@ std::string_view ElfLayout::bytes_of(std::string_view file,
 
 Result<ElfLayout> read_elf_layout(std::string_view file, const std::string& name) {
   const auto bad = [&name](const char* why) {
-    return Failure({Errc::bad_format, name + " is no ELF file: " + why, 0, {}});
+    return Failure({Errc::bad_format, name + " is not an ELF file: " + why, 0, {}});
   };
   if (!file.starts_with(ELFMAG)) return bad("it does not begin with \\x7fELF");
-  if (file.size() < EI_NIDENT) return bad("its header is cut");
+  if (file.size() < EI_NIDENT) return bad("its header is truncated");
   ElfLayout layout;
   const char kind = file[EI_CLASS];
   const char order = file[EI_DATA];
-  if (kind != ELFCLASS32 && kind != ELFCLASS64) return bad("it has neither 32 nor 64 bits");
+  if (kind != ELFCLASS32 && kind != ELFCLASS64)
+    return bad("it is neither a 32-bit nor a 64-bit file");
   if (order != ELFDATA2LSB && order != ELFDATA2MSB) return bad("its byte order is unknown");
   layout.is_64 = kind == ELFCLASS64;
   layout.order = order == ELFDATA2LSB ? std::endian::little : std::endian::big;
-  if (file.size() < ElfFields::header_size(layout.is_64)) return bad("its header is cut");
+  if (file.size() < ElfFields::header_size(layout.is_64)) return bad("its header is truncated");
   const Headers headers = read_header(file, layout);
   ParseBudget room(kMaxNotes);
   const Unsectioned unsectioned = read_segments(file, headers.segments, room, layout);

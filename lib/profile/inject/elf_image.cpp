@@ -436,9 +436,7 @@ std::vector<OrderedCode> read_loads(const Jitdump& dump, ImageCode& code) {
   return all;
 }
 
-Error too_large() {
-  return {Errc::too_large, "more code than an ELF file has room to describe", 0, {}};
-}
+Error too_large() { return {Errc::too_large, "more code than an ELF file can describe", 0, {}}; }
 
 /// Makes one piece per function. `all` is sorted by offset and has places. False if the names are
 /// too long.

@@ -364,18 +364,19 @@ class Injection {
 
   Result<void> take(Jitdump dump, pid_t pid, const std::string& path, std::uint64_t mapped_at) {
     if (!dump.header()) {
-      report_.failures.push_back({Errc::bad_format, path + " is no jitdump", 0, {}});
+      report_.failures.push_back({Errc::bad_format, path + " is not a jitdump", 0, {}});
       return {};
     }
     const FileFacts& facts = dump.input().facts();
     if (facts.is_file && !known_.emplace(pid, facts.device, facts.inode).second) return {};
     if (pids_.size() == kMaxDumps) {
-      report_.failures.push_back({Errc::too_large, path + " is one dump too many", 0, {}});
+      report_.failures.push_back(
+          {Errc::too_large, path + " exceeds the maximum number of dumps", 0, {}});
       return {};
     }
     InjectedDump injected{.pid = pid, .path = path, .elf = elf_name(pid)};
     if (records_.size_of(injected.elf) > kLargestRecord) {
-      return Failure({Errc::too_large, injected.elf + " is too long a name", 0, {}});
+      return Failure({Errc::too_large, injected.elf + " is too long for a name", 0, {}});
     }
     const bool has_ticks = dump.has_tsc_times();
     injected.is_timed =
@@ -398,7 +399,7 @@ class Injection {
     injected.in_elf_files = elf_.cut(mappings, pid);
     map_frames(*made, pid, mappings);
     if (timeline.dump().input().was_truncated()) {
-      return Failure({Errc::io, path + " was cut off while it was read", 0, {}});
+      return Failure({Errc::io, path + " was truncated while it was read", 0, {}});
     }
     for (CodeMapping& mapping : mappings) mapping.dump = static_cast<std::uint32_t>(pids_.size());
     mappings_.insert(mappings_.end(), mappings.begin(), mappings.end());

@@ -192,8 +192,8 @@ Result<RecordingSurvey> survey(const Recording& recording, ProcessTracker::OpenM
                             (recording.facts().is_pipe && record.type == RecordType::tracing_data);
       if (has_tail) {
         return Failure({Errc::unsupported,
-                        recording.input().name() + " has traces beside its records, which cannot "
-                                                   "be written again",
+                        recording.input().name() +
+                            " has trace data beside its records, which cannot be copied",
                         0,
                         {}});
       }

@@ -42,7 +42,7 @@ Result<Debuginfod> Debuginfod::open() {
   const bool is_whole = state->begin != nullptr && state->end != nullptr && state->find != nullptr;
   if (is_whole) state->client = state->begin();
   if (state->client == nullptr) {
-    return Failure({Errc::unsupported, "libdebuginfod.so.1 does not work", 0, {}});
+    return Failure({Errc::unsupported, "libdebuginfod.so.1 cannot be used", 0, {}});
   }
   return Debuginfod(std::move(state));
 }
@@ -68,7 +68,7 @@ std::optional<Error> Debuginfod::failure() const {
   const std::scoped_lock lock(state_->mutex);
   if (state_->failed == 0) return std::nullopt;
   if (state_->failed == ENOSYS) {
-    return Error{Errc::unsupported, "DEBUGINFOD_URLS names no server to ask", ENOSYS, {}};
+    return Error{Errc::unsupported, "DEBUGINFOD_URLS has no server", ENOSYS, {}};
   }
   return system_error("cannot ask the servers of DEBUGINFOD_URLS", state_->failed);
 }

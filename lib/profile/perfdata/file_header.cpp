@@ -450,7 +450,7 @@ Result<RecordBytes> read_sections(std::string_view file, std::uint64_t size,
   const Section data = read_section(cursor);
   if (!cursor.ok() || file.size() < size) return bad_format("it ends within its header");
   if (entry_size < kSmallestAttributes + 16) {
-    return bad_format("its events are described in " + std::to_string(entry_size) + " bytes each");
+    return bad_format("its event descriptions have " + std::to_string(entry_size) + " bytes");
   }
   read_events(file, attributes, description);
 
@@ -473,7 +473,7 @@ Result<RecordBytes> read_sections(std::string_view file, std::uint64_t size,
 
 Result<RecordBytes> read_file_header(std::string_view file, Description& description) {
   const std::optional<bool> swapped = swapped_by_magic(file);
-  if (!swapped) return bad_format("it does not begin as a recording of perf");
+  if (!swapped) return bad_format("it has no header of a perf recording");
   if (file.size() < kPipeSize) return bad_format("it ends within its header");
   description.is_swapped = *swapped;
   description.facts.is_swapped = *swapped;

@@ -274,7 +274,7 @@ std::optional<FoundRecord> RecordStream::next_expanded(Diagnostics& problems) {
     }
   }
   if (is_broken_) {
-    drop_expanded(problems, "before a damaged compressed record are no whole record");
+    drop_expanded(problems, "before a damaged compressed record are not a complete record");
     is_broken_ = false;
     is_astray_ = true;
   }
@@ -284,7 +284,7 @@ std::optional<FoundRecord> RecordStream::next_expanded(Diagnostics& problems) {
 void RecordStream::skip_expanded_damage(Diagnostics& problems) {
   const std::string_view bytes = expander_.available();
   const std::size_t next = find_records(bytes, 0, swapped_);
-  if (next > 0) lose(problems, holder_, next, "of a compressed record are no record");
+  if (next > 0) lose(problems, holder_, next, "of a compressed record are not a record");
   expander_.skip(next);
   is_astray_ = next == bytes.size();
 }
@@ -310,9 +310,9 @@ std::optional<FoundRecord> RecordStream::next_in_file(Diagnostics& problems) {
     }
     const std::string_view bytes = file_.substr(0, where_.end);
     const std::size_t next = find_records(bytes, at_ + 1, swapped_);
-    lose(problems, at_, next - at_,
-         next < bytes.size() ? "are no record: reading goes on behind them"
-                             : "at the end are no whole record");
+    lose(
+        problems, at_, next - at_,
+        next < bytes.size() ? "are not a record: skipped" : "at the end are not a complete record");
     at_ = next;
   }
   return std::nullopt;
@@ -332,7 +332,7 @@ std::optional<FoundRecord> RecordStream::take_with_payload(const RecordHeader& h
   std::uint64_t payload = is_aux ? cursor.u64() : (cursor.u32() + std::uint64_t{7}) & ~7ULL;
   if (!cursor.ok()) payload = 0;
   const std::uint64_t left = where_.end - at_;
-  if (payload > left) lose(problems, at_, left, "at the end are not all that a record announces");
+  if (payload > left) lose(problems, at_, left, "at the end are an incomplete record");
   at_ += std::min(payload, left);
   return found;
 }
@@ -352,11 +352,11 @@ void RecordStream::feed(const RecordHeader& header) noexcept {
 void RecordStream::finish(Diagnostics& problems) {
   if (is_finished_) return;
   is_finished_ = true;
-  drop_expanded(problems, "of the last compressed records are no whole record");
+  drop_expanded(problems, "of the last compressed records are not a complete record");
   if (where_.promised > where_.end) {
     problems.add(rule::kDamagedRecord, {where_.end, 0, 0},
                  "the recording ends " + std::to_string(where_.promised - where_.end) +
-                     " bytes before the end that its header has");
+                     " bytes before the end given in its header");
   }
 }
 
@@ -567,14 +567,15 @@ Result<Recording> Recording::open(Input input) {
   const Result<RecordBytes> records = read_file_header(file, state->description);
   if (!records) {
     Error error = records.error();
-    error.message = input.name() + " is no recording: " + error.message;
+    error.message = input.name() + " is not a recording: " + error.message;
     return Failure(std::move(error));
   }
   if (state->description.is_directory) {
-    return Failure({Errc::unsupported,
-                    input.name() + " belongs to a directory, whose other files have the records",
-                    0,
-                    {}});
+    return Failure(
+        {Errc::unsupported,
+         input.name() + " belongs to a directory, and the other files there have the records",
+         0,
+         {}});
   }
   state->records = *records;
   state->described_until = read_leading_records(file, *records, state->description);

@@ -121,7 +121,7 @@ bool shows_file(const Region& region) noexcept {
   return region.file != nullptr && region.file->name.starts_with('/');
 }
 
-Failure no_file() { return Failure({Errc::unsupported, "the region shows no file", 0, {}}); }
+Failure no_file() { return Failure({Errc::unsupported, "the region has no file", 0, {}}); }
 
 }  // namespace
 
@@ -304,7 +304,7 @@ ProcSource::Seen<std::string> ProcSource::State::stat() const {
   if (!read && is_gone(read.error().sys_errno)) return std::nullopt;
   if (!read) return Failure(std::move(read.error()));
   const std::optional<StatLine> line = parse_stat(read->text);
-  if (!line) return Failure({Errc::bad_format, name + "/stat makes no sense", 0, {}});
+  if (!line) return Failure({Errc::bad_format, name + "/stat is malformed", 0, {}});
   if (start != 0 && line->start != start) return std::nullopt;
   if (!line->lives() && !(thread.is_open() && thread_lives(thread))) return std::nullopt;
   return std::optional(std::move(read->text));

@@ -12,12 +12,12 @@ using Answer = ModuleCache::Answer;
 
 Failure gone(const Region& region) {
   return Failure({Errc::not_found,
-                  "cannot find the file " + region.file->name + ": the process is gone",
+                  "cannot find the file " + region.file->name + ": the process has ended",
                   0,
                   {}});
 }
 
-Failure no_file() { return Failure({Errc::unsupported, "the region shows no file", 0, {}}); }
+Failure no_file() { return Failure({Errc::unsupported, "the region has no file", 0, {}}); }
 
 /// Each process has its own copy in memory. stat(2) cannot distinguish them, so the bytes are
 /// compared.
@@ -134,7 +134,7 @@ ProcessTracker::OpenModule open_below(ModuleCache& cache, std::string root,
     if (!module || wanted.empty() || (*module)->build_id() == wanted) return module;
     return Failure(
         {Errc::refused,
-         "cannot use " + below + path + ": its build-id is not the one that the process had",
+         "cannot use " + below + path + ": its build-id differs from the one in the process",
          0,
          {}});
   };

@@ -476,7 +476,7 @@ Result<std::optional<Look>> look_at(pid_t pid, const Roots& roots, MappedFiles& 
     return Look{**status, **after, AddressSpace::of((*map)->regions)};
   }
   return Failure(
-      {Errc::io, "process " + std::to_string(pid) + " runs one program after the other", 0, {}});
+      {Errc::io, "process " + std::to_string(pid) + " starts new programs too often", 0, {}});
 }
 
 bool is_same_program(const Generation& known, const Look& look) noexcept {
@@ -552,7 +552,7 @@ void ProcessTracker::State::forget_dead_modules() {
 Result<std::shared_ptr<const Module>> ProcessTracker::module_of(pid_t pid, const Region& region) {
   State& state = *state_;
   if (!state.options.open_module || region.file == nullptr) {
-    return Failure({Errc::unsupported, "nothing opens modules here", 0, {}});
+    return Failure({Errc::unsupported, "no function to open modules was given", 0, {}});
   }
   Generation* const known = state.living(pid);
   std::optional<ProcSource> process;

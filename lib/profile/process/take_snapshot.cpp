@@ -85,7 +85,7 @@ std::optional<Error> objection(const std::string& path) {
   std::error_code error;
   if (S_ISDIR(status.st_mode) && std::filesystem::is_empty(path, error)) return std::nullopt;
   const char* const what =
-      S_ISDIR(status.st_mode) ? "it is there, and not empty" : "it is there, and no directory";
+      S_ISDIR(status.st_mode) ? "it exists and is not empty" : "it exists and is not a directory";
   return Error{Errc::refused, "cannot make " + path + ": " + what, 0, {}};
 }
 
@@ -408,7 +408,7 @@ Result<std::optional<SnapshotLook>> look_for_snapshot(const ProcSource& process,
     if (**image == (*look)->image) return look;
   }
   const std::string pid = std::to_string(process.pid());
-  return Failure({Errc::io, "process " + pid + " runs one program after the other", 0, {}});
+  return Failure({Errc::io, "process " + pid + " starts new programs too often", 0, {}});
 }
 
 /// The mapped ELF files, by path.

@@ -58,11 +58,11 @@ Result<void> KernelSource::open(const std::string& path) {
 std::string_view KernelSource::text_of(const RecordedKernel& kernel) {
   if (is_given_) return text_->text();
   if (kernel.build_id.empty() || kernel.symbol.empty()) {
-    why_ = "the recording does not say which kernel it is of";
+    why_ = "the recording does not name its kernel";
     return {};
   }
   if (!is_running(kernel)) {
-    why_ = "another kernel was recorded than this machine runs";
+    why_ = "the recording is from another kernel than the one of this machine";
     return {};
   }
   Input text = Input::from_text(read_whole(kKallsyms), kKallsyms);
@@ -73,7 +73,7 @@ std::string_view KernelSource::text_of(const RecordedKernel& kernel) {
   }
   // The kernel lies elsewhere after each boot, and its modules do in any case.
   if (*address != kernel.address) {
-    why_ = "this machine has booted since it was recorded";
+    why_ = "this machine was rebooted after the recording";
     return {};
   }
   text_ = std::move(text);

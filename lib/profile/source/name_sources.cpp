@@ -117,7 +117,7 @@ Result<std::unique_ptr<ProcessNames>> ProcessNames::import(std::unique_ptr<Proce
                                                            const NameSourceOptions& options) {
   const Result<Imported> imported = names->tracker_.import(names->pid_, ++names->seen_at_);
   if (!imported) {
-    names->observer_.warn(imported.error().message + ": its ELF files are not asked");
+    names->observer_.warn(imported.error().message + ": its ELF files are not used");
     return nullptr;
   }
   if (*imported == Imported::vanished) {
@@ -187,7 +187,7 @@ void ProcessNames::look_again() {
   if (is_gone_) return observer_.note(process + " has ended");
   if (*imported == Imported::began) {
     is_gone_ = tracker_.find(pid_)->began != ProcessBegin::executed;
-    if (is_gone_) return observer_.note(process + " has ended, and another one has its pid");
+    if (is_gone_) return observer_.note(process + " has ended, and another process has its pid");
     observer_.note(process + " runs another program now");
   }
   static_cast<void>(tracker_.refresh_jit(pid_));  // on failure the old content stays

@@ -59,8 +59,7 @@ Result<Input> open_recording_input(const std::string& path) {
   policy.keep_descriptor = false;
   const StreamCheck check = check_recording_start(path);
   policy.check_start = &check;
-  auto refused = refuse_snapshot(
-      path, "which holds no recording; --map-dir takes one for the code of a recording's process");
+  auto refused = refuse_snapshot(path, "not a recording (to use its names: --map-dir)");
   if (refused) return Failure(*std::move(refused));
   Result<Input> input =
       path == "-" ? Input::from_descriptor(0, "-", policy) : Input::open(path, policy);
@@ -88,7 +87,7 @@ Result<void> check_other_file(const std::string& path, const Input& input) {
   if (path == "-" || !known || !S_ISREG(read.st_mode)) return {};
   if (::stat(path.c_str(), &there) != 0) return {};
   if (there.st_dev != read.st_dev || there.st_ino != read.st_ino) return {};
-  return Failure(Error{Errc::refused, "cannot write to " + path + ": it is what is read", 0, {}});
+  return Failure(Error{Errc::refused, "cannot write to " + path + ": it is the input", 0, {}});
 }
 
 Result<void> set_map_dir(const std::string& directory, RecordedJitOptions& options) {

@@ -136,10 +136,10 @@ Result<OpenedInput> dump_of_log(const Input& log, const SourceOptions& options) 
 /// The error for a dump without its magic number.
 Error no_dump(std::string_view bytes, const std::string& name) {
   const SourceKind found = detect_kind(bytes);
-  const std::string what = is_damaged_jitdump(bytes)
-                               ? " is a damaged jitdump: its magic number is wrong (--kind jitdump "
-                                 "reads it all the same)"
-                               : " is " + with_article(found) + ", not a jitdump";
+  const std::string what =
+      is_damaged_jitdump(bytes)
+          ? " is a damaged jitdump: its magic number is wrong (--kind jitdump reads it anyway)"
+          : " is " + with_article(found) + ", not a jitdump";
   return {Errc::bad_format, name + what, 0, {}};
 }
 
@@ -149,8 +149,7 @@ Result<void> check_map(std::string_view bytes, const std::string& name,
   if (is_damaged_jitdump(bytes)) return Failure(no_dump(bytes, name));
   if (!options.needs_magic || !is_binary(bytes)) return {};
   return Failure({Errc::bad_format,
-                  name + " is binary data and no source of names (--kind perf-map reads it all the "
-                         "same)",
+                  name + " is binary data, not a source of names (--kind perf-map reads it anyway)",
                   0,
                   {}});
 }
@@ -268,7 +267,8 @@ std::optional<Error> refuse_snapshot(const std::string& path, const std::string&
 
 Error unsupported_source(const std::string& name, SourceKind kind) {
   std::string message = name + " is " + with_article(kind);
-  message += kind >= SourceKind::gzip ? ": unpack it first" : ", which this command does not take";
+  message +=
+      kind >= SourceKind::gzip ? ": unpack it first" : ", which this command does not support";
   return {Errc::unsupported, std::move(message), 0, {}};
 }
 
@@ -401,11 +401,10 @@ Jitdump dump_of(OpenedInput opened, const SourceOptions& options) {
 
 Result<void> check_time(const Jitdump& dump, std::uint64_t time) {
   if (time == Timeline::kEnd || !dump.has_tsc_times()) return {};
-  return Failure(
-      {Errc::unsupported,
-       dump.input().name() + " has ticks of the processor for times: --time cannot be compared",
-       0,
-       {}});
+  return Failure({Errc::unsupported,
+                  dump.input().name() + " has ticks instead of times: --time cannot be used",
+                  0,
+                  {}});
 }
 
 Result<Map> map_of(OpenedInput opened, const SourceOptions& options, Opening* opening,

@@ -58,7 +58,7 @@ Result<std::string> gunzip(std::string_view bytes, std::uint64_t max) {
         Errc::too_large, "it is more than " + std::to_string(max) + " bytes when expanded", 0, {}});
   }
   if (!done) {
-    return Failure(Error{Errc::bad_format, "its compressed data is damaged or cut off", 0, {}});
+    return Failure(Error{Errc::bad_format, "its compressed data is damaged or truncated", 0, {}});
   }
   return std::move(text).take();
 }

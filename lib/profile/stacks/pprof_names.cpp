@@ -607,7 +607,7 @@ void PprofUses::count() {
   }
 }
 
-Error not_a_profile() { return {Errc::bad_format, "it is no pprof profile", 0, {}}; }
+Error not_a_profile() { return {Errc::bad_format, "it is not a pprof profile", 0, {}}; }
 
 Error too_many_objects(std::uint64_t size, const ObjectBudget& budget) {
   return {Errc::too_large,

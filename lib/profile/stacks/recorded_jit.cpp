@@ -297,15 +297,15 @@ std::string objection_to(const CandidateFile& file, const ProcessInfo& process,
                          RecordedLives* lives) {
   if (file.links != 1) return "it has " + std::to_string(file.links) + " links";
   const auto life = lives != nullptr ? lives->life_of(process) : std::nullopt;
-  if (!life) return "nothing tells when the process lived";
+  if (!life) return "the lifetime of the process is unknown";
   const std::int64_t written = file.input.facts().mtime_ns;
-  if (written + kTimeSlack < life->begin) return "it was last written before the process was seen";
+  if (written + kTimeSlack < life->begin) return "it was last written before the process appeared";
   if (std::max(written, file.changed_ns) - kTimeSlack > life->end) {
-    return "it was changed after the process was seen last";
+    return "it was changed after the process was last seen";
   }
   if (!file.is_dump) return {};
   const auto header = Jitdump(file.input).header();
-  if (!header) return "it is no jitdump";
+  if (!header) return "it is not a jitdump";
   if (header->pid == static_cast<std::uint32_t>(process.pid)) return {};
   return "its header names process " + std::to_string(header->pid);
 }
@@ -450,7 +450,7 @@ void RecordedFiles::find_in_snapshot() {
     return refuse({Errc::refused,
                    "cannot use " + snapshot.directory() + ": process " +
                        std::to_string(process_.pid) +
-                       " of the recording is another one of the same pid",
+                       " of the recording is another process with the same pid",
                    0,
                    {}});
   }
@@ -495,7 +495,7 @@ void RecordedFiles::take_living_map(const ProcSource& process, uid_t user) {
   if (map) return take_map(std::move(map));
   const Result<Input> foreign = find_process_map(process_.pid, options_.roots, true);
   if (!foreign) return refuse(std::move(map.error()));
-  refuse_foreign(*foreign, "the process lives, and is of user " + std::to_string(user));
+  refuse_foreign(*foreign, "the process is alive and runs as user " + std::to_string(user));
 }
 
 void RecordedFiles::take_living_dump(const ProcSource& process, uid_t user,
@@ -513,7 +513,7 @@ void RecordedFiles::take_living_dump(const ProcSource& process, uid_t user,
   use_short_name(input, path);
   if (is_older_than(process, options_.roots.proc, input.facts())) return refuse_stale(input);
   if (is_trusted(input.facts().uid) || input.facts().uid == user) return take_dump(input);
-  refuse_foreign(input, "the process lives, and is of user " + std::to_string(user));
+  refuse_foreign(input, "the process is alive and runs as user " + std::to_string(user));
 }
 
 /// For a producer that does not map its dump.

@@ -40,8 +40,8 @@ std::uint64_t SourceClock::at(std::uint64_t time, const RecordedEvent& event,
 std::uint64_t SourceClock::incomparable(const char* why) {
   if (!failure_) {
     failure_ = Error{Errc::unsupported,
-                     std::string("jitdumps name code as it was at their end, as the recording's "
-                                 "times are of another clock; ") +
+                     std::string("the recording's times use another clock, so jitdumps are used as "
+                                 "they were at their end; ") +
                          why,
                      0,
                      {}};

@@ -818,8 +818,8 @@ std::uint64_t preferred_regs_mask(Machine machine) noexcept {
 
 std::string_view to_string(FrameSource source) noexcept {
   static constexpr std::array<std::string_view, kFrameSources> kNames = {
-      "leaf", "leaf",     "eh-cfi",    "debug-frame", "jit-cfi",  "frame-pointer", "plt",
-      "scan", "stitched", "callchain", "kernel",      "repaired", "signal"};
+      "sampled", "leaf",     "eh-cfi",    "debug-frame", "jit-cfi",  "frame-pointer", "plt",
+      "scan",    "stitched", "callchain", "kernel",      "repaired", "signal"};
   return kNames[static_cast<std::size_t>(source)];
 }
 

@@ -49,7 +49,7 @@ TEST_CASE("a map in the process's own /tmp is used, and the memory that it names
   CHECK(found.memory.executable_hits == 2);
   CHECK(found.findings.empty());
   CHECK(!found.misses_names());
-  CHECK(test::text_of(found, false).ends_with("\nnothing is wrong\n"));
+  CHECK(test::text_of(found, false).ends_with("\nno problem found\n"));
 }
 
 TEST_CASE("a second map is reported as shadowed", "[doctor]") {
@@ -73,7 +73,7 @@ TEST_CASE("untrusted files are reported with a command that fixes them", "[docto
   SECTION("a FIFO, which must not block") {
     REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
     CHECK(fates_of(process.diagnose())[0] == "not-regular");
-    CHECK(first().message.ends_with("a FIFO, no file"));
+    CHECK(first().message.ends_with("a FIFO, not a regular file"));
   }
   SECTION("a directory") {
     fs::create_directory(path);

@@ -79,7 +79,7 @@ TEST_CASE("PyPy that already writes a log is not advised to write one", "[doctor
   }
   process.share_mounts();
   CHECK(only("jit:" + own).id == "lost-map");
-  CHECK(only("jit:" + own).message.ends_with(log + " is not there"));
+  CHECK(only("jit:" + own).message.ends_with(log + " does not exist"));
   CHECK(only("jit:" + own).fix == "PYPYLOG=jit:" + own + " pypy3 a.py");
   FakeProcess::write(log, "[1] {jit-backend-addr\n");
   for (const auto& value : Strings{"gc,jit-backend:" + own, "+" + own}) {

@@ -78,10 +78,11 @@ TEST_CASE("a Python jitdump with a truncated last record is not reported as dama
                               .substr(0, 30);
   dump_of(process, whole() + cut);
   const RecordingDiagnosis found = process.diagnose();
-  CHECK(found.processes.at(0).looked_for.at(1).damage.find("the last record is cut off, at byte") !=
-        std::string::npos);
+  CHECK(found.processes.at(0).looked_for.at(1).damage.find(
+            "the last record is truncated, at byte") != std::string::npos);
   const DoctorFinding lost = finding(found, "lost-map");
-  CHECK(lost.message.starts_with("1 of 2 frames of code that Python made in process 42 (node)"));
+  CHECK(
+      lost.message.starts_with("1 of 2 frames of code that Python generated in process 42 (node)"));
   CHECK(lost.message.find("ends within a record, because Python buffers it") != std::string::npos);
   CHECK(find_finding(found, "damaged-dump") == nullptr);
   CHECK(find_finding(found, "unnamed-jit") == nullptr);

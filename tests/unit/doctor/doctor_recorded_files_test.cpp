@@ -60,8 +60,8 @@ TEST_CASE("the advice for a recorded process without a map repeats perf's comman
   CHECK(one->pid == 42);
   CHECK(one->finding.severity == Severity::warning);
   CHECK(one->finding.message ==
-        "2 of 2 frames of code that Node.js made in process 42 (node) have no name (100 %): "
-        "Node.js was not told to write a perf map, so its functions have no names");
+        "2 of 2 frames of code that Node.js generated in process 42 (node) have no name (100 %): "
+        "Node.js is not configured to write a perf map, so its functions have no names");
   CHECK(one->finding.fix ==
         "perf record -g -- node --perf-basic-prof --interpreted-frames-native-stack a.js");
 }
@@ -72,7 +72,7 @@ TEST_CASE("a runtime that a script starts gets its flags through the environment
   const RecordingDiagnosis found = process.diagnose();
   const RecordingFinding* const one = find_finding(found, "no-map");
   REQUIRE(one != nullptr);
-  CHECK(one->finding.message.find("writes one only when it is told to") != std::string::npos);
+  CHECK(one->finding.message.find("writes one only if it is configured to") != std::string::npos);
   CHECK(one->finding.fix ==
         "NODE_OPTIONS='--perf-basic-prof --interpreted-frames-native-stack' "
         "perf record -g -- ./run.sh 'it'\\''s'");
@@ -88,7 +88,7 @@ TEST_CASE("flags that were set are not proposed: the map is reported as lost", "
     return one->finding;
   };
   process.command = {"perf", "record", "-g", "node", "--perf-basic-prof", "a.js"};
-  CHECK(lost().message.find("was started with --perf-basic-prof, but its file is gone") !=
+  CHECK(lost().message.find("was started with --perf-basic-prof, but its file does not exist") !=
         std::string::npos);
   CHECK(lost().fix ==
         "perf record -g -- node --interpreted-frames-native-stack --perf-basic-prof a.js");
@@ -119,7 +119,8 @@ TEST_CASE("for a process that perf attached to, the variables to set are reporte
   const RecordingDiagnosis found = process.diagnose();
   const RecordingFinding* const one = find_finding(found, "no-map");
   REQUIRE(one != nullptr);
-  CHECK(one->finding.message.ends_with("; set this where it is started, and record again"));
+  CHECK(one->finding.message.ends_with(
+      "; set this in the environment that starts it, and record again"));
   CHECK(one->finding.fix ==
         "export NODE_OPTIONS='--perf-basic-prof --interpreted-frames-native-stack'");
 }
@@ -294,7 +295,7 @@ TEST_CASE("text and JSON contain the files that were looked for", "[doctor]") {
   const RecordingDiagnosis found = process.diagnose();
   const std::string text =
       written([&](OutputFile& out) { write_recording_doctor_text(out, found); });
-  CHECK(text.find("    looked for " + process.map() + ": not there\n") != std::string::npos);
+  CHECK(text.find("    looked for " + process.map() + ": no such file\n") != std::string::npos);
   const std::string json =
       written([&](OutputFile& out) { write_recording_doctor_json(out, found); });
   CHECK(json.find("\"looked_for\":[{\"kind\":\"perf-map\"") != std::string::npos);

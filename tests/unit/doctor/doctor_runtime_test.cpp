@@ -113,7 +113,8 @@ TEST_CASE("a program without a JIT has no findings, even with a link in place of
   const Diagnosis found = process.diagnose();
   CHECK(found.findings.empty());
   CHECK(!found.concerns_jit());
-  CHECK(test::text_of(found, false).ends_with("no JIT here: every name comes from ELF files\n"));
+  CHECK(test::text_of(found, false)
+            .ends_with("the process has no JIT code: all names come from ELF files\n"));
 }
 
 TEST_CASE("executable memory of an unknown runtime is reported without a command", "[doctor]") {
@@ -140,7 +141,7 @@ TEST_CASE("a flag that a runtime already has is not proposed again", "[doctor]")
   FakeProcess process;
   const auto lost = [&] { return finding_of(process.diagnose(), "lost-map"); };
   process.program("/usr/bin/node", {"node", "--perf_basic_prof", "a.js"});
-  CHECK(lost().message.find("--perf-basic-prof, but its file is gone") != std::string::npos);
+  CHECK(lost().message.find("--perf-basic-prof, but its file does not exist") != std::string::npos);
   CHECK(lost().message.starts_with("Node.js was started with"));
   CHECK(lost().fix == "node --perf_basic_prof a.js");
   process.program("/usr/bin/node", {"node", "a.js"})

@@ -35,11 +35,11 @@ TEST_CASE("flags that a snapshot does not contain are not proposed", "[doctor]")
     CHECK(only("frame-pointers").fix.empty());
     CHECK(only("frame-pointers").message ==
           "Java code keeps no frame pointers, so 'perf record -g' loses its callers, unless it was "
-          "started with -XX:+PreserveFramePointer, which this snapshot does not tell ('perfmap "
+          "started with -XX:+PreserveFramePointer (this snapshot has no command line; 'perfmap "
           "snapshot --with-command-line' keeps it)");
     process.program("/jdk/bin/java", {"java", "A"});
     CHECK(only("frame-pointers").fix == "java -XX:+PreserveFramePointer A");
-    CHECK(only("frame-pointers").message.ends_with("which a snapshot does not have"));
+    CHECK(only("frame-pointers").message.ends_with("which a snapshot does not contain"));
   }
   SECTION("of Node.js") {
     process.program("/usr/bin/node");
@@ -57,7 +57,7 @@ TEST_CASE("the fix for a JVM in a snapshot without a map is jcmd on the living J
   process.options.reader = FakeProcess::uid();
   const Diagnosis found = process.diagnose();
   CHECK(ids_of(found) == Strings{"no-map"});
-  CHECK(found.findings[0].message.ends_with("asks it: ask, and take another snapshot"));
+  CHECK(found.findings[0].message.ends_with("on request: run jcmd, and take another snapshot"));
   CHECK(found.findings[0].fix == "jcmd 42 Compiler.perfmap");
   process.status("Tgid:\t42\nNStgid:\t42\t3\n");
   CHECK(process.diagnose().findings.at(0).fix ==

@@ -60,8 +60,8 @@ TEST_CASE("PM060: a map of another user is reported, whether it is read or not",
   REQUIRE(::chown(path.c_str(), 666, 666) == 0);
   CHECK(process.findings() == Findings{"!perf-3.map PM060 1:1"});
   CHECK(process.not_read[0].problems.items()[0].message ==
-        "it belongs to user 666, and the process runs as user 1234: not read (--any-owner believes "
-        "it)");
+        "it belongs to user 666, and the process runs as user 1234: not read (to use it: "
+        "--any-owner)");
   process.options.any_owner = true;
   CHECK(process.findings() == Findings{"perf-3.map PM060 1:1"});
 }

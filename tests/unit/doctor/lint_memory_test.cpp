@@ -47,7 +47,7 @@ TEST_CASE("PM111: entries outside executable memory are reported", "[lint-proces
                                        "perf-3.map PM111 10:1"});
   process.planted.put("maps", "1000-2000 r-xp 0 0:0 0 \n");
   CHECK(process.findings().size() == 8);
-  CHECK(process.read[0].items()[0].message == "it ends behind the executable memory there");
+  CHECK(process.read[0].items()[0].message == "it ends after the executable memory there");
   CHECK(process.read[0].items()[2].message == "the process has no executable memory there");
 }
 
@@ -105,7 +105,7 @@ TEST_CASE("JD110: a dump that is not mapped, or not executable, is reported", "[
   process.planted.put("maps", line_of(process, "1000-2000 r--p", "/tmp/jit-3.dump"));
   CHECK(process.findings() == Findings{"jit-3.dump JD110 +0x0"});
   CHECK(process.read[0].items()[0].message ==
-        "the process has mapped it, but not to be executed: perf does not see that");
+        "the process has mapped it without PROT_EXEC: perf does not find it");
   process.planted.put("maps", line_of(process, "1000-2000 r-xp", "/tmp/jit-3.dump"));
   CHECK(process.findings() == Findings{});
   // The process may see the file in another directory, but not under another file name.

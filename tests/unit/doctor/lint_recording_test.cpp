@@ -82,8 +82,12 @@ TEST_CASE("JD302: times that do not overlap those of the recording are reported"
   CHECK(other[0] ==
         "JD302 the recording has another clock (record with -k mono): code was loaded from "
         "15.000 s to 15.000 s, samples are from 20.000 s to 30.000 s");
-  CHECK(findings({}, code(100)).at(0).starts_with("JD302 times do not meet"));
-  CHECK(findings({}, code(5)).at(0).starts_with("JD302 times do not meet"));
+  CHECK(findings({}, code(100))
+            .at(0)
+            .starts_with("JD302 the times of the dump and of the recording do not match"));
+  CHECK(findings({}, code(5))
+            .at(0)
+            .starts_with("JD302 the times of the dump and of the recording do not match"));
   CHECK(findings({.marker = false}, code(5)).at(0).starts_with("JD110"));
   const std::string ticks =
       DumpBytes().header({.flags = 1}).load_of_size(5, kCode, 0x1000, "f").text();
@@ -99,20 +103,20 @@ TEST_CASE("code at time 0 is not reported as JD302", "[lint-recording]") {
 
 TEST_CASE("JD107: code of another machine than the recording's is reported", "[lint-recording]") {
   CHECK(findings({.arch = "aarch64"}, code(15)) ==
-        std::vector<std::string>{"JD107 machine 62, but the recording is of aarch64"});
+        std::vector<std::string>{"JD107 machine 62, but the recording was made on aarch64"});
   CHECK(findings({.arch = "pdp11"}, code(15)).empty());
 }
 
 TEST_CASE("JD110: a recorded process that did not map its dump is reported", "[lint-recording]") {
   CHECK(findings({.marker = false}, code(15)) ==
         std::vector<std::string>{
-            "JD110 the recording has process 42, but not that it has mapped the dump"});
+            "JD110 the recording has process 42, but no mapping of the dump by it"});
 }
 
 TEST_CASE("XF004: samples in unnamed JIT memory are reported", "[lint-recording]") {
   CHECK(findings({}, code(15, 0x100)) ==
         std::vector<std::string>{
-            "XF004 1 of 4 samples of code that the runtime of process 42 made have no name (25 %), "
+            "XF004 1 of 4 samples in code of the runtime of process 42 have no name (25 %), "
             "most of them, 1, in the page at 0x7000000"});
 }
 

@@ -78,7 +78,7 @@ TEST_CASE("PM094: a fork without a map of a Python program with a map is reporte
   plant_parent(process, "1000 b py::main:/a.py\n");
   REQUIRE(process.findings() == Findings{"!perf-3.map PM094 1:1"});
   CHECK(process.not_read[0].problems.items()[0].message ==
-        "no such file, while process 7, of which this one is a fork, has a map");
+        "no such file, while process 7, which forked this one, has a map");
   SECTION("not if it has a map") {
     process.planted.put("root/tmp/perf-3.map", "1000 b py::main:/a.py\n");
     CHECK(process.findings() == Findings{});

@@ -51,9 +51,8 @@ TEST_CASE("files without symbols are listed, with the command that asks debuginf
   CHECK(found[0].finding.id == "no-symbols");
   CHECK(found[0].finding.severity == Severity::warning);
   CHECK(found[0].finding.message.starts_with(
-      "255 of 1000 frames outside the kernel (25 %) have no name, because the symbols of their "
-      "files were stripped: "
-      "/usr/lib/libx.so (250), /opt/a b\\x09 (5); "));
+      "255 of 1000 frames outside the kernel (25 %) have no name, because their files are "
+      "stripped: /usr/lib/libx.so (250), /opt/a b\\x09 (5); "));
   CHECK(found[0].finding.fix ==
         "DEBUGINFOD_URLS=\"${DEBUGINFOD_URLS:-https://debuginfod.elfutils.org/}\" "
         "perfmap stacks --debuginfod 'a b.data'");
@@ -86,7 +85,7 @@ TEST_CASE("without a build id no debug file can be found", "[doctor]") {
   const auto found = stripped.findings();
   REQUIRE(found.size() == 1);
   CHECK(found[0].finding.fix.empty());
-  CHECK(found[0].finding.message.ends_with("use files that were not stripped"));
+  CHECK(found[0].finding.message.ends_with("use files that are not stripped"));
 }
 
 TEST_CASE("fewer than 1 % of the frames in files without symbols are not reported", "[doctor]") {

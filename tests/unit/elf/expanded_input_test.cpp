@@ -89,7 +89,7 @@ TEST_CASE("a compressed file truncated at any offset is an error", "[compression
     }
     ++errors;
     CHECK(input.error().code == Errc::bad_format);
-    CHECK(input.error().message.ends_with("data is damaged or cut off"));
+    CHECK(input.error().message.ends_with("data is damaged or truncated"));
   }
   CHECK(errors > 40);
 }

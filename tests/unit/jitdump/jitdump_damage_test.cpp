@@ -27,7 +27,7 @@ TEST_CASE("a record below 16 bytes loses only the bytes before the next record",
   CHECK(reading.names == Names{"first", "second"});
   CHECK(reading.lost == 23);
   REQUIRE(reading.messages.size() == 1);
-  CHECK(reading.messages[0] == "104: 23 bytes are no record: reading goes on behind them");
+  CHECK(reading.messages[0] == "104: 23 bytes are not a record: skipped");
 }
 
 TEST_CASE("a record truncated in the middle loses only itself", "[jitdump]") {
@@ -46,7 +46,7 @@ TEST_CASE("a truncated last record is counted, but is pending while the dump gro
   const Reading finished = read(dump_of(cut));
   CHECK(finished.names == Names{"first"});
   REQUIRE(finished.messages.size() == 1);
-  CHECK(finished.messages[0] == "104: 64 bytes at the end are no whole record");
+  CHECK(finished.messages[0] == "104: 64 bytes at the end are not a complete record");
   const Reading growing = read(dump_of(cut, {.growing = true}));
   CHECK(growing.names == Names{"first"});
   CHECK(growing.messages.empty());
@@ -67,7 +67,7 @@ TEST_CASE("a buffer that parent and child both wrote is read once", "[jitdump]")
   CHECK(reading.lost == all.size() - flushed);
   REQUIRE(reading.messages.size() == 1);
   CHECK(reading.messages[0].ends_with(
-      "bytes repeat those before them: a forked child wrote the buffer of its parent"));
+      "bytes repeat the bytes before them: a forked child wrote the buffer of its parent"));
 }
 
 TEST_CASE("records after a CLOSE are read, except with stop_at_close", "[jitdump]") {

@@ -68,9 +68,8 @@ TEST_CASE("a LOAD with less code than its size covers only the existing bytes",
   REQUIRE(far);
   CHECK(far->name == "far");
   CHECK_FALSE(far->doubts.any());
-  CHECK(problems_of(dump) ==
-        std::vector{"JD203 +144 a code size of " + std::to_string(size) +
-                    ", but room for 8 bytes: perf takes other bytes for code"});
+  CHECK(problems_of(dump) == std::vector{"JD203 +144 a code size of " + std::to_string(size) +
+                                         ", but room for 8 bytes: perf reads other bytes as code"});
 }
 
 TEST_CASE("a LOAD without code is not damaged, with or without padding", "[jitdump][damage]") {
@@ -126,7 +125,7 @@ TEST_CASE("if a MOVE contradicts its LOAD, the smaller size counts", "[timeline]
   CHECK_FALSE(name_at(resolver, 0x2000 + there));
   CHECK(name_at(resolver, 0x8000)->name == "far");
   CHECK(problems_of(dump) == std::vector{"JD209 +170 a MOVE of " + std::to_string(moved) +
-                                         " bytes, of which 8 were loaded"});
+                                         " bytes, but the LOAD has 8"});
 }
 
 TEST_CASE("a MOVE with the size of any LOAD of its index is not damaged", "[timeline][damage]") {
@@ -163,7 +162,8 @@ TEST_CASE("impossible sizes of lines and of unwinding information are reported",
   const DumpBytes::Line line{16, 1, 0, "a.c"};
   std::string lines = DumpBytes().header().debug_info(1, 16, {line}).text();
   lines[40 + 24] = 2;
-  CHECK(problems_of(dump_of(lines)) == std::vector{"JD211 +40 its source lines run over its end"s});
+  CHECK(problems_of(dump_of(lines)) ==
+        std::vector{"JD211 +40 its source lines exceed the record"s});
   std::string unwinding = DumpBytes().header().unwinding(1, "frame...header..", 8, 0).text();
   unwinding[40 + 16] = 17;
   // Without a next record only the sizes identify a record.

@@ -86,7 +86,7 @@ TEST_CASE("alignment bytes are removed, and the record's size is adjusted", "[li
   dump.u64(16).u64(1).raw("f\0"s + kCode + "\0\0\0"s).close(2);
   CHECK(fixed(dump) == header().load(1, kAt, "f", kCode).close(2).text());
   CHECK(changes_of(dump.text()) == Lines{"d:+0x2c: record size 77 becomes 74 [JD305]",
-                                         "d:+0x72: 3 bytes behind the code removed [JD305]"});
+                                         "d:+0x72: 3 bytes after the code removed [JD305]"});
 }
 
 TEST_CASE("everything else is unchanged, byte for byte", "[lint][jitdump]") {

@@ -51,8 +51,8 @@ TEST_CASE("a frame with an unknown address encoding is reported", "[lint][jitdum
     return places_of(found, "JD213").empty() ? "" : found.items()[0].message;
   };
   CHECK(findings('\x1b').empty());
-  CHECK(findings('\x3b').find("does not parse at byte 24") != std::string::npos);
-  CHECK(findings('\x15').find("does not parse at byte 24") != std::string::npos);
+  CHECK(findings('\x3b').find("is malformed at byte 24") != std::string::npos);
+  CHECK(findings('\x15').find("is malformed at byte 24") != std::string::npos);
 }
 
 TEST_CASE("an entry that ends one byte after its frame is reported", "[lint][jitdump]") {

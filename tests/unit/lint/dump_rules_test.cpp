@@ -246,7 +246,7 @@ TEST_CASE("a code size of 0 and one that is too large have different messages", 
     return std::string();
   };
   CHECK(message(0) == "code size 0: perf finds no symbol there");
-  CHECK(message(0x80000000) == "a code size of 2147483648: perf counts in 31 bits");
+  CHECK(message(0x80000000) == "a code size of 2147483648: perf supports 31 bits");
 }
 
 TEST_CASE("the name of a dump is checked if it is a file", "[lint][jitdump]") {

@@ -166,16 +166,16 @@ TEST_CASE("a file that is not ELF is an error with its reason", "[module]") {
     return module.error().message;
   };
   const std::string whole = ElfBytes().text();
-  CHECK(why("") == "x is no ELF file: it does not begin with \\x7fELF");
-  CHECK(why("#!/bin/sh\n") == "x is no ELF file: it does not begin with \\x7fELF");
-  CHECK(why(whole.substr(0, 63)) == "x is no ELF file: its header is cut");
-  CHECK(why(whole.substr(0, 4)) == "x is no ELF file: its header is cut");
+  CHECK(why("") == "x is not an ELF file: it does not begin with \\x7fELF");
+  CHECK(why("#!/bin/sh\n") == "x is not an ELF file: it does not begin with \\x7fELF");
+  CHECK(why(whole.substr(0, 63)) == "x is not an ELF file: its header is truncated");
+  CHECK(why(whole.substr(0, 4)) == "x is not an ELF file: its header is truncated");
   std::string odd = whole;
   odd[EI_CLASS] = 3;
-  CHECK(why(odd) == "x is no ELF file: it has neither 32 nor 64 bits");
+  CHECK(why(odd) == "x is not an ELF file: it is neither a 32-bit nor a 64-bit file");
   odd = whole;
   odd[EI_DATA] = 0;
-  CHECK(why(odd) == "x is no ELF file: its byte order is unknown");
+  CHECK(why(odd) == "x is not an ELF file: its byte order is unknown");
 }
 
 TEST_CASE("for very many symbols the first look-ups equal those after the table is built",

@@ -175,7 +175,7 @@ TEST_CASE("a recording truncated inside a record yields the records before it", 
     CHECK(contents.problems.total() == 2);
     CHECK(contents.problems.items().back().message ==
           "the recording ends " + std::to_string(missing) +
-              " bytes before the end that its header has");
+              " bytes before the end given in its header");
     CHECK(contents.position == whole.size() - missing);
   }
 }

@@ -179,13 +179,13 @@ TEST_CASE("a file that is not a recording is refused with a reason", "[perfdata]
     CHECK(opened.error().code == Errc::bad_format);
     return opened.error().message;
   };
-  CHECK(refusal("") == "x is no recording: it does not begin as a recording of perf");
-  CHECK(refusal(good.substr(0, 12)) == "x is no recording: it ends within its header");
-  CHECK(refusal(good.substr(0, 80)) == "x is no recording: it ends within its header");
+  CHECK(refusal("") == "x is not a recording: it has no header of a perf recording");
+  CHECK(refusal(good.substr(0, 12)) == "x is not a recording: it ends within its header");
+  CHECK(refusal(good.substr(0, 80)) == "x is not a recording: it ends within its header");
   CHECK(refusal(bytes.file({}, "", {.header_size = 96})) ==
-        "x is no recording: its header has 96 bytes");
+        "x is not a recording: its header has 96 bytes");
   CHECK(refusal(bytes.file({}, "", {.attr_size = 16})) ==
-        "x is no recording: its events are described in 16 bytes each");
+        "x is not a recording: its event descriptions have 16 bytes");
   CHECK(is_recording(good));
   CHECK(!is_recording("PERFILE"));
 }

@@ -98,10 +98,10 @@ TEST_CASE("errors have the line and column of the end of the value", "[json]") {
   };
   // The end of a number is noticed at the byte after it.
   const auto c = GENERATE(values<Case>({
-      {"null", "JSON, but no map of ours", 1, 1},
-      {"{}", "JSON, but no map of ours", 1, 1},
-      {R"([{"start":1,"size":1,"name":"x"}])", "JSON, but no map of ours", 1, 1},
-      {R"({"entries":{}})", "JSON, but no map of ours", 1, 1},
+      {"null", "JSON, but not a map in perfmap's format", 1, 1},
+      {"{}", "JSON, but not a map in perfmap's format", 1, 1},
+      {R"([{"start":1,"size":1,"name":"x"}])", "JSON, but not a map in perfmap's format", 1, 1},
+      {R"({"entries":{}})", "JSON, but not a map in perfmap's format", 1, 1},
       {R"({"schema":"perfmap.lint/1","findings":[]})", "the schema is not perfmap.map/1", 1, 26},
       {"{\"entries\":[\n1]}", "expected an entry: an object", 2, 2},
       {"{\"entries\":[\n [{}]]}", "expected an entry: an object", 2, 2},

@@ -16,7 +16,7 @@ Diagnostic finding(const Rule& rule, Location where, std::string message) {
 }
 
 const std::string kText = "10000 1 fine\n0x7f3529fcf759 b py::bar\n";
-const Diagnostic kPrefix = finding(rule::kHexPrefix, {13, 2, 1}, "the format has no 0x");
+const Diagnostic kPrefix = finding(rule::kHexPrefix, {13, 2, 1}, "the format has no 0x prefix");
 
 /// The findings of one text, as a report takes them.
 struct Report {
@@ -63,7 +63,7 @@ void check_sarif(const Json& sarif) {
 
 TEST_CASE("the gcc format is one line with location, level and rule", "[report]") {
   CHECK(to_gcc(kPrefix, "perf-42.map") ==
-        "perf-42.map:2:1: warning: the format has no 0x [PM004]\n");
+        "perf-42.map:2:1: warning: the format has no 0x prefix [PM004]\n");
   CHECK(to_gcc(finding(rule::kNotSorted, {0, 1, 1}, "text"), "f") == "f:1:1: note: text [PM113]\n");
 }
 
@@ -72,7 +72,7 @@ TEST_CASE("control bytes in names and paths are escaped", "[report]") {
   const std::string expected = "a\\x0ab:1:1: error: overlaps '\\x1b[31m\\xff' of line 1 [PM103]\n";
   CHECK(to_gcc(one, "a\nb") == expected);
   CHECK(to_pretty(one, "a\nb", "x\x1by\n", false) ==
-        expected + "  x\\x1by\n  ^ --fix mends this\n");
+        expected + "  x\\x1by\n  ^ --fix repairs this\n");
   CHECK(to_github(one, "f") ==
         "::error file=f,line=1,col=1,title=PM103::overlaps '\\x1b[31m\\xff' of line 1\n");
 }
@@ -88,23 +88,24 @@ TEST_CASE("invisible characters are escaped", "[report]") {
 
 TEST_CASE("the pretty format shows the line, a caret, and whether --fix can fix it", "[report]") {
   CHECK(to_pretty(kPrefix, "perf-42.map", kText, false) ==
-        "perf-42.map:2:1: warning: the format has no 0x [PM004]\n"
+        "perf-42.map:2:1: warning: the format has no 0x prefix [PM004]\n"
         "  0x7f3529fcf759 b py::bar\n"
-        "  ^ --fix mends this\n");
+        "  ^ --fix repairs this\n");
   CHECK(to_pretty(finding(rule::kSemicolon, {16, 2, 4}, "text"), "f", "10000 1 fine\n日;x\n",
                   false) == "f:2:4: warning: text [PM030]\n  日;x\n   ^\n");
 }
 
 TEST_CASE("only the level is coloured", "[report]") {
   CHECK(to_pretty(kPrefix, "f", "", true) ==
-        "f:2:1: \x1b[1;33mwarning\x1b[0m: the format has no 0x [PM004]\n  --fix mends this\n");
+        "f:2:1: \x1b[1;33mwarning\x1b[0m: the format has no 0x prefix [PM004]\n  --fix repairs "
+        "this\n");
 }
 
 TEST_CASE("a finding about the whole file shows no line", "[report]") {
   CHECK(to_pretty(finding(rule::kOddDirectory, {0, 1, 1}, "text"), "f", kText, false) ==
         "f:1:1: info: text [PM070]\n");
   CHECK(to_pretty(finding(rule::kWritableByOthers, {0, 1, 1}, "text"), "f", kText, false) ==
-        "f:1:1: warning: text [PM061]\n  --fix mends this\n");
+        "f:1:1: warning: text [PM061]\n  --fix repairs this\n");
   CHECK(to_pretty(finding(rule::kReuseRate, {0, 1, 1}, "text"), "f", kText, false) ==
         "f:1:1: info: text [PM114]\n");
 }
@@ -114,7 +115,7 @@ TEST_CASE("of a long line only the part around the caret is shown", "[report]") 
   const std::string shown =
       to_pretty(finding(rule::kControlByte, {500'000, 1, 500'001}, "text"), "f", line, false);
   CHECK(shown == "f:1:500001: warning: text [PM025]\n  " + std::string(160, 'x') + "\n  " +
-                     std::string(80, ' ') + "^ --fix mends this\n");
+                     std::string(80, ' ') + "^ --fix repairs this\n");
 }
 
 TEST_CASE("workflow commands escape their separators", "[report]") {
@@ -134,7 +135,7 @@ TEST_CASE("the JSON report also counts findings that it does not show", "[report
                                           {"line", 1},
                                           {"column", 1},
                                           {"offset", 0},
-                                          {"message", "the format has no 0x"},
+                                          {"message", "the format has no 0x prefix"},
                                           {"fixable", true}});
   CHECK(json.at("summary") ==
         Json{{"files", 1}, {"error", 0}, {"warning", 3}, {"info", 0}, {"shown", 2}});

@@ -60,8 +60,8 @@ TEST_CASE("a manifest with another schema or with damage is refused with a messa
   };
   const std::string head = R"({"schema":"perfmap.snapshot/1","pid":7,)";
   const auto c = GENERATE_COPY(values<Case>({
-      {"", Errc::bad_format, "it is no JSON object"},
-      {"[1]", Errc::bad_format, "it is no JSON object"},
+      {"", Errc::bad_format, "it is not a JSON object"},
+      {"[1]", Errc::bad_format, "it is not a JSON object"},
       {"{}", Errc::unsupported, "its schema is not perfmap.snapshot/1"},
       {R"({"schema":"perfmap.snapshot/2"})", Errc::unsupported,
        "its schema is not perfmap.snapshot/1"},
@@ -69,13 +69,13 @@ TEST_CASE("a manifest with another schema or with damage is refused with a messa
       {R"({"schema":"perfmap.snapshot/1","pid":-7})", Errc::bad_format,
        "\"pid\" is not an unsigned number of 64 bits"},
       {head + R"("files":[{"kind":"core","path":"a"}]})", Errc::bad_format,
-       "\"kind\" is none that we know"},
+       "\"kind\" is not known"},
       {head + R"("files":[{"kind":"map","path":"../a"}]})", Errc::bad_format,
-       "\"path\" is not one below the snapshot"},
+       "\"path\" is not a path in the snapshot"},
       {head + R"("files":[{"kind":"map","path":"/etc/passwd"}]})", Errc::bad_format,
-       "\"path\" is not one below the snapshot"},
+       "\"path\" is not a path in the snapshot"},
       {head + R"("files":[{"kind":"map","path":"a//b"}]})", Errc::bad_format,
-       "\"path\" is not one below the snapshot"},
+       "\"path\" is not a path in the snapshot"},
       {head + R"("modules":[{"path":"a","build_id":"abc"}]})", Errc::bad_format,
        "\"build_id\" is not hexadecimal"},
       {head + R"("namespace_pids":[1,"x"]})", Errc::bad_format,

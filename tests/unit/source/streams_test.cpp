@@ -42,13 +42,13 @@ TEST_CASE("a stream is accepted if its first bytes show a kind of source", "[sou
 }
 
 TEST_CASE("a stream that can be no source is refused by its first bytes", "[source]") {
-  CHECK(start_of("PERFILE2") == "- is a perf.data recording, which this command does not take");
+  CHECK(start_of("PERFILE2") == "- is a perf.data recording, which this command does not support");
   CHECK(start_of("BZh9") == "- is bzip2 data: unpack it first");
   CHECK(start_of("\1\2\3\4") ==
-        "- is binary data and no source of names (--kind perf-map reads it all the same)");
+        "- is binary data, not a source of names (--kind perf-map reads it anyway)");
   SourceOptions options;
   options.takes_others = false;
-  CHECK(start_of("{}", options) == "- is JSON, which this command does not take");
+  CHECK(start_of("{}", options) == "- is JSON, which this command does not support");
   CHECK(start_of("x\n", of_kind("json")) == "- is not JSON: it does not begin with '{'");
   options = of_kind("jitdump");
   options.kind_is_given = false;

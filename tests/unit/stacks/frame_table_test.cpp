@@ -50,7 +50,7 @@ TEST_CASE("the table copies strings, and its entries keep their addresses", "[st
 TEST_CASE("kinds, sources, ends and formats have words", "[stacks]") {
   CHECK(to_string(FrameKind::unknown) == "unknown");
   CHECK(to_string(FrameKind::jit) == "jit");
-  CHECK(to_string(FrameSource::initial) == "leaf");
+  CHECK(to_string(FrameSource::initial) == "sampled");
   CHECK(to_string(StackEnd::no_info) == "no-info");
   for (const char* name :
        {"folded", "perf-script", "speedscope", "firefox", "pprof", "html", "jsonl"}) {

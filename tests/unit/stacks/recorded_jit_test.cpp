@@ -37,7 +37,7 @@ TEST_CASE("files of a third user are refused while the process runs", "[owners]"
   CHECK(to_string(world.refused.foreign[0]) ==
         "foreign-owner: " + world.tmp() +
             "/perf-42.map of process 42 (node) belongs to user 1234 and was not used: the process "
-            "lives, and is of user 7");
+            "is alive and runs as user 7");
   CHECK(world.refused.foreign[1].owner == 1234);
 }
 
@@ -154,12 +154,12 @@ TEST_CASE("a guess requires each of its conditions", "[owners]") {
   }
   SECTION("not changed after the process ended") {
     recording = world.recording({.exit = -10});
-    why = "it was changed after the process was seen last";
+    why = "it was changed after the process was last seen";
   }
   SECTION("not changed after the process ended, even with an earlier modification time") {
     recording = world.recording({.exit = -10});
     set_time(map, -20);
-    why = "it was changed after the process was seen last";
+    why = "it was changed after the process was last seen";
   }
   CHECK(world.find(recording) == nullptr);
   REQUIRE(world.refused.foreign.size() + world.refused.others.size() == 1);
@@ -273,7 +273,7 @@ TEST_CASE("a snapshot gives only the files of its own process", "[owners]") {
     recorded.since = at(-10);
     CHECK(find(recorded, {}) == nullptr);
     REQUIRE(world.refused.others.size() == 1);
-    CHECK(world.refused.others[0].message.ends_with("is another one of the same pid"));
+    CHECK(world.refused.others[0].message.ends_with("is another process with the same pid"));
   }
   CHECK(find(recorded, {}) == nullptr);
 }

@@ -44,7 +44,7 @@ TEST_CASE("i386 has words of 32 bits, and samples have more above them", "[unwin
   UnwindWorld world({.frames = frames_of_i386(), .target = test::kX86_32});
   UserSample sample = world.thread(0x401010, {0x401208});
   for (std::uint64_t& value : sample.registers.values) value |= std::uint64_t{0xdeadbeef} << 32;
-  CHECK(world.unwound(sample) == "leaf 401010, eh-cfi 401208+: root");
+  CHECK(world.unwound(sample) == "sampled 401010, eh-cfi 401208+: root");
 }
 
 TEST_CASE("a system call of i386 in a vdso without a file has pushed up to three registers",
@@ -63,13 +63,13 @@ TEST_CASE("a system call of i386 in a vdso without a file has pushed up to three
     return world.unwound(sample);
   };
   const std::string through_gs = "\x65\xff\x15\x10\0\0\0"s, direct = "\xe8\0\0\0\0"s;
-  const std::string right = "leaf 700009, leaf 401208+: root";
+  const std::string right = "sampled 700009, leaf 401208+: root";
   CHECK(in_call(through_gs, {kFp, 0xdd, 0xcc, 0x401208}) == right);
   CHECK(in_call(through_gs, {0xdd, 0xcc, 0x401208}) == right);
   CHECK(in_call(through_gs, {0xcc, 0x401208}) == right);
   CHECK(in_call(through_gs, {0x401208}) == right);
   // Any other call may be old: the frame pointer counts.
-  CHECK(in_call(direct, {0x401208}).starts_with("leaf 700009, frame-pointer 401108"));
+  CHECK(in_call(direct, {0x401208}).starts_with("sampled 700009, frame-pointer 401108"));
 }
 
 TEST_CASE("i386's rules that miss a push are repaired at a return address", "[unwind][machines]") {
@@ -78,13 +78,13 @@ TEST_CASE("i386's rules that miss a push are repaired at a return address", "[un
     words.push_back(0x401208);
     return world.unwound(world.thread(0x401010, words));
   };
-  CHECK(pushed({}) == "leaf 401010, eh-cfi 401208+: root");
-  CHECK(pushed({7}).starts_with("leaf 401010, repaired 401208+: root"));
-  CHECK(pushed({7, 8}).starts_with("leaf 401010, repaired 401208+: root"));
-  CHECK(pushed({0}).starts_with("leaf 401010, repaired 401208+: root"));
+  CHECK(pushed({}) == "sampled 401010, eh-cfi 401208+: root");
+  CHECK(pushed({7}).starts_with("sampled 401010, repaired 401208+: root"));
+  CHECK(pushed({7, 8}).starts_with("sampled 401010, repaired 401208+: root"));
+  CHECK(pushed({0}).starts_with("sampled 401010, repaired 401208+: root"));
   // An address without a call before it is none, and at most three words are tried.
-  CHECK(pushed({7, 0x401250}) == "leaf 401010, repaired 401208+: root");
-  CHECK(pushed({7, 8, 9, 10}) == "leaf 401010: bad-memory");
+  CHECK(pushed({7, 0x401250}) == "sampled 401010, repaired 401208+: root");
+  CHECK(pushed({7, 8, 9, 10}) == "sampled 401010: bad-memory");
 }
 
 TEST_CASE("a jitdump's unwinding information is used on each machine", "[unwind][machines][jit]") {
@@ -122,7 +122,7 @@ TEST_CASE("a jitdump's unwinding information is used on each machine", "[unwind]
                                  .load(1, UnwindWorld::kJit, "f", std::string(0x40, '\0'))
                                  .text()});
   CHECK(world.unwound(world.thread(UnwindWorld::kJit + 0x20, {7, 0x401208})) ==
-        "leaf 700020, jit-cfi 401208+: root");
+        "sampled 700020, jit-cfi 401208+: root");
 }
 
 TEST_CASE("processes of riscv32, and of big-endian arm and aarch64, are not unwound",
@@ -137,7 +137,7 @@ TEST_CASE("processes of riscv32, and of big-endian arm and aarch64, are not unwo
     UserSample sample = world.thread(0x401010, {0x401208});
     for (const unsigned link : {1U, 14U, test::kLr + 0U}) sample.registers.values[link] = 0x401208;
     sample.registers.values[find_machine(target.machine)->perf_pc] = 0x401010;
-    CHECK(world.unwound(sample) == "leaf 401010: no-info");
+    CHECK(world.unwound(sample) == "sampled 401010: no-info");
   }
 }
 
@@ -148,7 +148,7 @@ TEST_CASE("a signed return address of aarch64 has its code above the process's a
                                    std::uint64_t{1} << 39, std::uint64_t{0xfffff} << 36}) {
     UserSample sample = world.thread(0x401010, {});
     sample.registers.values[test::kLr] = 0x401208 | code;
-    CHECK(world.unwound(sample) == "leaf 401010, eh-cfi 401208+: root");
+    CHECK(world.unwound(sample) == "sampled 401010, eh-cfi 401208+: root");
   }
 }
 
@@ -187,7 +187,7 @@ TEST_CASE("a trampoline of signals in no file is known by what the kernel saved"
               std::string::npos);
   stack[kMagic] = 0x46508001;
   CHECK(world.unwound(world.thread(UnwindWorld::kJit, stack)) ==
-        "leaf 700000, signal 401210: root");
+        "sampled 700000, signal 401210: root");
   // Cut before the saved pc.
   stack.resize(kRegisters + 20);
   CHECK(world.unwound(world.thread(UnwindWorld::kJit, stack)).find("signal") == std::string::npos);
@@ -199,7 +199,7 @@ TEST_CASE("a thread of a machine that cannot be unwound has one frame", "[unwind
   sample.registers.machine = Machine::s390x;
   sample.registers.mask = preferred_regs_mask(Machine::s390x);
   sample.registers.values[33] = 0x401010;
-  CHECK(world.unwound(sample) == "leaf 401010: no-info");
+  CHECK(world.unwound(sample) == "sampled 401010: no-info");
 }
 
 }  // namespace perfmap

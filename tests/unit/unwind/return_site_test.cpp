@@ -105,13 +105,13 @@ TEST_CASE("a continuation is unwound by its own rules, not by those of the code 
   SECTION("after no call") {
     UnwindWorld world({.frames = test::frames_of_all_kinds()});
     CHECK(world.unwound(world.thread(kCode + 0x10, to_g)) ==
-          "leaf 401010, eh-cfi 401040+, eh-cfi 401010+: root");
+          "sampled 401010, eh-cfi 401040+, eh-cfi 401010+: root");
   }
   SECTION("after a call that never returns") {
     UnwindWorld world(
         {.frames = test::frames_of_all_kinds(), .code = std::string(0x3b, '\x90') + kCall});
     CHECK(world.unwound(world.thread(kCode + 0x10, {kCode + 0x40, 0x401150})) ==
-          "leaf 401010, eh-cfi 401040+, eh-cfi 401150+: root");
+          "sampled 401010, eh-cfi 401040+, eh-cfi 401150+: root");
   }
 }
 

@@ -17,9 +17,9 @@ UnwindWorld world() { return UnwindWorld({.frames = test::frames_of_all_kinds()}
 TEST_CASE("the CFA is relative to the stack pointer, and pushed registers are below it",
           "[unwind]") {
   auto w = world();
-  CHECK(w.unwound(w.thread(0x401010, {kRoot})) == "leaf 401010, eh-cfi 401150+: root");
+  CHECK(w.unwound(w.thread(0x401010, {kRoot})) == "sampled 401010, eh-cfi 401150+: root");
   CHECK(w.unwound(w.thread(0x401048, {1, 2, 3, 0x401010, kRoot})) ==
-        "leaf 401048, eh-cfi 401010+, eh-cfi 401150+: root");
+        "sampled 401048, eh-cfi 401010+, eh-cfi 401150+: root");
 }
 
 TEST_CASE("the CFA is relative to a frame pointer that a callee saved", "[unwind]") {
@@ -27,10 +27,10 @@ TEST_CASE("the CFA is relative to a frame pointer that a callee saved", "[unwind
   const auto stack = UnwindWorld::kStack;
   auto sample = w.thread(0x401088, {7, 7, stack + 40, 0x401088, 7, 0, kRoot});
   sample.registers.values[test::kRbp] = stack + 16;
-  CHECK(w.unwound(sample) == "leaf 401088, eh-cfi 401088+, eh-cfi 401150+: root");
+  CHECK(w.unwound(sample) == "sampled 401088, eh-cfi 401088+, eh-cfi 401150+: root");
   // A callee that pushed rbp at CFA - 24 and uses no frame pointer itself.
   CHECK(w.unwound(w.thread(0x401048, {7, stack + 40, 7, 0x401088, 7, 0, kRoot})) ==
-        "leaf 401048, eh-cfi 401088+, eh-cfi 401150+: root");
+        "sampled 401048, eh-cfi 401088+, eh-cfi 401150+: root");
 }
 
 TEST_CASE("at `ret` a popped register has its caller's value, although the rules do not say so yet",
@@ -38,7 +38,7 @@ TEST_CASE("at `ret` a popped register has its caller's value, although the rules
   auto w = world();
   auto sample = w.thread(0x401240, {0x401088, 7, 0, kRoot});
   sample.registers.values[test::kRbp] = UnwindWorld::kStack + 16;
-  CHECK(w.unwound(sample) == "leaf 401240, eh-cfi 401088+, eh-cfi 401150+: root");
+  CHECK(w.unwound(sample) == "sampled 401240, eh-cfi 401088+, eh-cfi 401150+: root");
 }
 
 TEST_CASE("expressions give the CFA of aligned frames", "[unwind]") {
@@ -46,7 +46,7 @@ TEST_CASE("expressions give the CFA of aligned frames", "[unwind]") {
   const auto stack = UnwindWorld::kStack;
   auto sample = w.thread(0x4010c8, {7, stack + 48, 0, 7, 7, kRoot});
   sample.registers.values[test::kRbp] = stack + 16;
-  CHECK(w.unwound(sample) == "leaf 4010c8, eh-cfi 401150+: root");
+  CHECK(w.unwound(sample) == "sampled 4010c8, eh-cfi 401150+: root");
 }
 
 TEST_CASE("at each byte of a PLT entry its caller is found", "[unwind]") {
@@ -66,13 +66,13 @@ TEST_CASE("registers that are offsets of the CFA, and callers in registers", "[u
   const auto stack = UnwindWorld::kStack;
   // r12 is CFA - 16 = the stack pointer; its caller's CFA is r12 + 8.
   CHECK(w.unwound(w.thread(0x401188, {7, 0x401210, kRoot}))
-            .starts_with("leaf 401188, eh-cfi 401210+"));
+            .starts_with("sampled 401188, eh-cfi 401210+"));
   auto sample = w.thread(0x401210, {7, 7, kRoot});
   sample.registers.values[test::kR12] = stack + 16;
-  CHECK(w.unwound(sample) == "leaf 401210, eh-cfi 401150+: root");
+  CHECK(w.unwound(sample) == "sampled 401210, eh-cfi 401150+: root");
   sample = w.thread(0x4011c8, {7, 7, kRoot});
   sample.registers.values[test::kRdx] = 0x401010;
-  CHECK(w.unwound(sample) == "leaf 4011c8, eh-cfi 401010+, eh-cfi 401150+: root");
+  CHECK(w.unwound(sample) == "sampled 4011c8, eh-cfi 401010+, eh-cfi 401150+: root");
 }
 
 TEST_CASE("a register that is an offset of the CFA has that value in the caller", "[unwind]") {
@@ -83,7 +83,7 @@ TEST_CASE("a register that is an offset of the CFA has that value in the caller"
   frames.fde(0x1140, 0x40, "\x07\x10"s);              // no caller
   UnwindWorld w({.frames = frames.text()});
   CHECK(w.unwound(w.thread(0x401010, {7, 0x401050, 8, 8, kRoot, 9})) ==
-        "leaf 401010, eh-cfi 401050+, eh-cfi 401150+: root");
+        "sampled 401010, eh-cfi 401050+, eh-cfi 401150+: root");
 }
 
 TEST_CASE("after popping its return address, a function has its caller's stack pointer",
@@ -92,9 +92,9 @@ TEST_CASE("after popping its return address, a function has its caller's stack p
   auto sample = w.thread(0x401264, {kRoot});
   sample.registers.mask |= std::uint64_t{1} << kRdi;
   sample.registers.values[kRdi] = 0x401010;
-  CHECK(w.unwound(sample) == "leaf 401264, eh-cfi 401010+, eh-cfi 401150+: root");
+  CHECK(w.unwound(sample) == "sampled 401264, eh-cfi 401010+, eh-cfi 401150+: root");
   sample.registers.values[kRdi] = 0x401264;  // itself
-  CHECK(w.unwound(sample) == "leaf 401264, eh-cfi 401264+: loop");
+  CHECK(w.unwound(sample) == "sampled 401264, eh-cfi 401264+: loop");
 }
 
 TEST_CASE("interrupted code and signal trampolines are not return addresses", "[unwind]") {
@@ -111,7 +111,7 @@ TEST_CASE("interrupted code and signal trampolines are not return addresses", "[
     words[50] = kRoot;
     char expected[128];
     std::snprintf(expected, sizeof expected,
-                  "leaf 401010, eh-cfi %llx, eh-cfi 401000, eh-cfi 401150+: root",
+                  "sampled 401010, eh-cfi %llx, eh-cfi 401000, eh-cfi 401150+: root",
                   static_cast<unsigned long long>(trampoline));
     CHECK(w.unwound(w.thread(0x401010, words)) == expected);
   }
@@ -121,37 +121,38 @@ TEST_CASE("unwinding stops if a rule needs an unknown register", "[unwind]") {
   auto w = world();
   auto sample = w.thread(0x401088, {kRoot});
   sample.registers.mask &= ~(std::uint64_t{1} << test::kRbp);
-  CHECK(w.unwound(sample) == "leaf 401088: no-info");
+  CHECK(w.unwound(sample) == "sampled 401088: no-info");
   sample = w.thread(0x401010, {kRoot});
   sample.registers.mask &= ~(std::uint64_t{1} << test::kRsp);
-  CHECK(w.unwound(sample) == "leaf 401010: no-info");
+  CHECK(w.unwound(sample) == "sampled 401010: no-info");
   sample.registers.mask = 0;
   CHECK(w.unwound(sample) == ": no-info");
 }
 
 TEST_CASE("a call of an invalid address has a caller", "[unwind]") {
   auto w = world();
-  CHECK(w.unwound(w.thread(0, {0x401010, kRoot})) == "leaf 0, leaf 401010+, eh-cfi 401150+: root");
+  CHECK(w.unwound(w.thread(0, {0x401010, kRoot})) ==
+        "sampled 0, leaf 401010+, eh-cfi 401150+: root");
   CHECK(w.unwound(w.thread(0x123456, {0x401010, kRoot})) ==
-        "leaf 123456, leaf 401010+, eh-cfi 401150+: root");
+        "sampled 123456, leaf 401010+, eh-cfi 401150+: root");
 }
 
 TEST_CASE("unwinding of invalid stacks ends with a reason", "[unwind]") {
   auto w = world();
-  CHECK(w.unwound(w.thread(0x401010, {0x5000})) == "leaf 401010: bad-memory");
-  CHECK(w.unwound(w.thread(0x401010, {0})) == "leaf 401010: root");
-  CHECK(w.unwound(w.thread(0x401010, {})) == "leaf 401010: bad-memory");
+  CHECK(w.unwound(w.thread(0x401010, {0x5000})) == "sampled 401010: bad-memory");
+  CHECK(w.unwound(w.thread(0x401010, {0})) == "sampled 401010: root");
+  CHECK(w.unwound(w.thread(0x401010, {})) == "sampled 401010: bad-memory");
   auto sample = w.thread(0x401088, {7, 7, UnwindWorld::kStack, 0x401088});
   sample.registers.values[test::kRbp] = UnwindWorld::kStack + 16;
-  CHECK(w.unwound(sample) == "leaf 401088, eh-cfi 401088+: loop");
+  CHECK(w.unwound(sample) == "sampled 401088, eh-cfi 401088+: loop");
 }
 
 TEST_CASE("the number of frames is limited, and the root is found within the limit", "[unwind]") {
   auto w = world();
   const auto sample = w.thread(0x401010, {0x401010, 0x401010, kRoot});
-  CHECK(w.unwound(sample, {.max_frames = 1}) == "leaf 401010: limit");
+  CHECK(w.unwound(sample, {.max_frames = 1}) == "sampled 401010: limit");
   CHECK(w.unwound(sample, {.max_frames = 3}) ==
-        "leaf 401010, eh-cfi 401010+, eh-cfi 401010+: limit");
+        "sampled 401010, eh-cfi 401010+, eh-cfi 401010+: limit");
   CHECK(w.unwound(sample, {.max_frames = 4}).ends_with("401150+: root"));
 }
 

@@ -108,10 +108,10 @@ TEST_CASE("hostile: signals' saved registers that lead to each other end as a lo
   lead(0, kOther);
   lead(kOther, 0);
   CHECK(world.unwound(world.thread(UnwindWorld::kJit, stack)) ==
-        "leaf 700000, signal 700000: loop");
+        "sampled 700000, signal 700000: loop");
   lead(kOther, kOther);
   CHECK(world.unwound(world.thread(UnwindWorld::kJit, stack)) ==
-        "leaf 700000, signal 700000: loop");
+        "sampled 700000, signal 700000: loop");
 }
 
 TEST_CASE("hostile: a signal's saved registers that are torn are not used",

@@ -49,7 +49,7 @@ TEST_CASE("each instruction of a switch of fibers leads to the caller on the sta
     UserSample sample = world.thread(0x401000 + one, is_saved ? context : called);
     sample.registers.values[16] = kRoot;  // r8
     char text[64];
-    std::snprintf(text, sizeof text, "leaf %llx, leaf 401150+: root",
+    std::snprintf(text, sizeof text, "sampled %llx, leaf 401150+: root",
                   static_cast<unsigned long long>(0x401000 + one));
     CHECK(world.unwound(sample) == text);
     if (!is_saved) continue;
@@ -57,7 +57,7 @@ TEST_CASE("each instruction of a switch of fibers leads to the caller on the sta
     Unwinder().unwind(sample, world.space(), frames);
     CHECK(frames.back().sp == kStack + 64);
   }
-  CHECK(world.unwound(world.thread(0x401000 + 300, context)) == "leaf 40112c: no-info");
+  CHECK(world.unwound(world.thread(0x401000 + 300, context)) == "sampled 40112c: no-info");
 }
 
 TEST_CASE("a coroutine's first function has no caller", "[unwind]") {
@@ -78,7 +78,7 @@ TEST_CASE("a coroutine's first function has no caller", "[unwind]") {
   frames.fde(0x1040, 0x40, "").fde(0x1100, 0x10, "");
   UnwindWorld world({.frames = frames.text(), .code = std::string(0x40, '\x90') + glibc});
   CHECK(world.unwound(world.thread(0x401105, {0x401040, 0x401108})) ==
-        "leaf 401105, eh-cfi 401040+: root");
+        "sampled 401105, eh-cfi 401040+: root");
 }
 
 TEST_CASE("Go's functions that call on another stack end a stack, or go on where both are copied",
@@ -110,19 +110,20 @@ TEST_CASE("Go's functions that call on another stack end a stack, or go on where
   const Address elsewhere = 0xc000'0000'0000;
   for (const char* const name :
        {"runtime.systemstack.abi0", "runtime.systemstack", "runtime.asmcgocall.abi0"}) {
-    CHECK(found(name, elsewhere) == "leaf 401080, eh-cfi 40100a+: other-stack");
-    CHECK(found(name, kStack + 24) == "leaf 401080, eh-cfi 40100a+, frame-pointer 401150+: root");
+    CHECK(found(name, elsewhere) == "sampled 401080, eh-cfi 40100a+: other-stack");
+    CHECK(found(name, kStack + 24) ==
+          "sampled 401080, eh-cfi 40100a+, frame-pointer 401150+: root");
   }
-  CHECK(found("runtime.mcall", kStack + 24) == "leaf 401080, eh-cfi 40100a+: other-stack");
+  CHECK(found("runtime.mcall", kStack + 24) == "sampled 401080, eh-cfi 40100a+: other-stack");
   // Calls on the own stack, other functions, and other programs.
   CHECK(unwound(world_of("runtime.systemstack"), 0x401045, elsewhere) ==
-        "leaf 401080, eh-cfi 401045+, eh-cfi 401090+: bad-memory");
+        "sampled 401080, eh-cfi 401045+, eh-cfi 401090+: bad-memory");
   CHECK(unwound(world_of("runtime.morestack"), 0x401045, elsewhere) ==
-        "leaf 401080, eh-cfi 401045+: other-stack");
+        "sampled 401080, eh-cfi 401045+: other-stack");
   CHECK(found("runtime.systemstacks", elsewhere) ==
-        "leaf 401080, eh-cfi 40100a+, eh-cfi 401090+: bad-memory");
+        "sampled 401080, eh-cfi 40100a+, eh-cfi 401090+: bad-memory");
   CHECK(unwound(world_of("runtime.systemstack", false), 0x40100a, elsewhere) ==
-        "leaf 401080, eh-cfi 40100a+, eh-cfi 401090+: bad-memory");
+        "sampled 401080, eh-cfi 40100a+, eh-cfi 401090+: bad-memory");
 }
 
 TEST_CASE("frame pointers on Go's other stack lead to that of the goroutine", "[unwind]") {
@@ -135,11 +136,11 @@ TEST_CASE("frame pointers on Go's other stack lead to that of the goroutine", "[
                      .is_go = true});
   UserSample sample = world.thread(0x401080, {kStack + 24, 0x40100a, 7, 0, kRoot});
   sample.registers.values[test::kRbp] = kStack;
-  CHECK(world.unwound(sample) == "leaf 401080, eh-cfi 40100a+, frame-pointer 401150+: root");
+  CHECK(world.unwound(sample) == "sampled 401080, eh-cfi 40100a+, frame-pointer 401150+: root");
   // A chain that does not ascend.
   sample = world.thread(0x401080, {kStack, 0x40100a, 7, 0, kRoot});
   sample.registers.values[test::kRbp] = kStack;
-  CHECK(world.unwound(sample) == "leaf 401080, eh-cfi 40100a+: other-stack");
+  CHECK(world.unwound(sample) == "sampled 401080, eh-cfi 40100a+: other-stack");
 }
 
 TEST_CASE("Go's functions that change the stack are no roots where they were sampled", "[unwind]") {
@@ -153,9 +154,9 @@ TEST_CASE("Go's functions that change the stack are no roots where they were sam
                        .is_go = is_go});
     return world.unwound(world.thread(0x401020, {0, 7}));
   };
-  CHECK(sampled("runtime.systemstack.abi0", true) == "leaf 401020: other-stack");
-  CHECK(sampled("runtime.systemstack.abi0", false) == "leaf 401020: root");
-  CHECK(sampled("runtime.mstart", true) == "leaf 401020: root");
+  CHECK(sampled("runtime.systemstack.abi0", true) == "sampled 401020: other-stack");
+  CHECK(sampled("runtime.systemstack.abi0", false) == "sampled 401020: root");
+  CHECK(sampled("runtime.mstart", true) == "sampled 401020: root");
 }
 
 TEST_CASE("code that a handler on its own stack interrupted is on another stack", "[unwind]") {
@@ -171,7 +172,7 @@ TEST_CASE("code that a handler on its own stack interrupted is on another stack"
     stack[22] = 0x401010;
     UserSample sample = world.thread(0x401010, stack);
     sample.is_stack_full = is_full;
-    return world.unwound(sample).substr("leaf 401010, eh-cfi 401280, "s.size());
+    return world.unwound(sample).substr("sampled 401010, eh-cfi 401280, "s.size());
   };
   CHECK(found(kStack - 0x10000, true) == "eh-cfi 401010: other-stack");
   CHECK(found(kStack + 0x10000, false) == "eh-cfi 401010: other-stack");
@@ -195,7 +196,7 @@ TEST_CASE("Go's signal trampoline is one although its rules do not say so", "[un
   stack[1 + 5 + 16] = 0x401090;
   stack[26] = kRoot;
   CHECK(world.unwound(world.thread(0x401010, stack)) ==
-        "leaf 401010, eh-cfi 401040, signal 401090, eh-cfi 401150+: root");
+        "sampled 401010, eh-cfi 401040, signal 401090, eh-cfi 401150+: root");
 }
 
 TEST_CASE("Erlang calls C on another stack than that of its code", "[unwind][jit]") {
@@ -207,12 +208,12 @@ TEST_CASE("Erlang calls C on another stack than that of its code", "[unwind][jit
     return world.unwound(sample, {.scan = true});
   };
   const std::string beam = "/usr/lib/erlang/erts-13.1.5/bin/beam.smp";
-  CHECK(unwound(beam) == "leaf 401010, eh-cfi 700080+: other-stack");
+  CHECK(unwound(beam) == "sampled 401010, eh-cfi 700080+: other-stack");
   CHECK(unwound(beam, "700000 100 lists:reverse/2\n") ==
-        "leaf 401010, eh-cfi 700080+: other-stack");
+        "sampled 401010, eh-cfi 700080+: other-stack");
   CHECK(unwound(beam, "700000 100 global::process_main\n") ==
-        "leaf 401010, eh-cfi 700080+: no-info");
-  CHECK(unwound("/usr/bin/node") == "leaf 401010, eh-cfi 700080+: no-info");
+        "sampled 401010, eh-cfi 700080+: no-info");
+  CHECK(unwound("/usr/bin/node") == "sampled 401010, eh-cfi 700080+: no-info");
 }
 
 }  // namespace perfmap

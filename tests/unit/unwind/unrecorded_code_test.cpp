@@ -37,10 +37,10 @@ TEST_CASE("a caller may be in unmapped memory if a dump has code there at that t
   UserSample sample = world.thread(0x401010, {kMoved + 0x15, 7, kStack + 64, 7, 0x401010, kRoot});
   sample.registers.values[test::kRbp] = kStack + 24;
   CHECK(world.unwound(at(sample, 60)) ==
-        "leaf 401010, eh-cfi 900015+, frame-pointer 401010+, eh-cfi 401150+: root");
-  CHECK(world.unwound(at(sample, 40)) == "leaf 401010: bad-memory");
+        "sampled 401010, eh-cfi 900015+, frame-pointer 401010+, eh-cfi 401150+: root");
+  CHECK(world.unwound(at(sample, 40)) == "sampled 401010: bad-memory");
   sample = world.thread(0x401010, {kMoved + 0x17, 7, kStack + 64, 7, 0x401010, kRoot});
-  CHECK(world.unwound(at(sample, 60)) == "leaf 401010: bad-memory");
+  CHECK(world.unwound(at(sample, 60)) == "sampled 401010: bad-memory");
 }
 
 TEST_CASE("frame pointers lead to callers in unmapped memory, with a dump or a map",
@@ -53,7 +53,8 @@ TEST_CASE("frame pointers lead to callers in unmapped memory, with a dump or a m
   UserSample sample =
       world.thread(UnwindWorld::kJit + 0x80, {7, kStack + 32, kMoved + 8, 7, 0, kRoot});
   sample.registers.values[test::kRbp] = kStack + 8;
-  CHECK(world.unwound(sample) == "leaf 700080, frame-pointer 900008+, frame-pointer 401150+: root");
+  CHECK(world.unwound(sample) ==
+        "sampled 700080, frame-pointer 900008+, frame-pointer 401150+: root");
 }
 
 TEST_CASE("a leaf in unmapped memory is unwound by the dump's code or unwinding information",
@@ -61,14 +62,14 @@ TEST_CASE("a leaf in unmapped memory is unwound by the dump's code or unwinding 
   SECTION("code") {
     UnwindWorld world({.frames = test::frames_of_all_kinds(), .dump = dump_with("\x90\x5d\xc3"s)});
     UserSample sample = world.thread(kMoved + 1, {kStack + 64, 0x401010, kRoot});
-    CHECK(world.unwound(sample) == "leaf 900001, leaf 401010+, eh-cfi 401150+: root");
+    CHECK(world.unwound(sample) == "sampled 900001, leaf 401010+, eh-cfi 401150+: root");
   }
   SECTION("unwinding information") {
     const std::string frames = test::CfiBytes().fde(kMoved, 0x40, "\x0e\x18"s).text();
     UnwindWorld world({.frames = test::frames_of_all_kinds(),
                        .dump = dump_with(std::string(0x40, '\x90'), frames)});
     UserSample sample = world.thread(kMoved + 0x20, {7, 7, 0x401010, kRoot, 0, kRoot});
-    CHECK(world.unwound(sample) == "leaf 900020, jit-cfi 401010+, eh-cfi 401150+: root");
+    CHECK(world.unwound(sample) == "sampled 900020, jit-cfi 401010+, eh-cfi 401150+: root");
   }
 }
 

@@ -131,11 +131,11 @@ TEST_CASE("on aarch64 the link register has the caller, signed or not", "[unwind
                      .target = test::kArm});
   UserSample sample = world.thread(0x401404, {0, 0, 0, 0});
   sample.registers.values[test::kLr] = 0x00c3'0000'0040'1510;
-  CHECK(world.unwound(sample).starts_with("leaf 401404, leaf 401510+"));
+  CHECK(world.unwound(sample).starts_with("sampled 401404, leaf 401510+"));
   // The return address on the stack may be signed, too.
   sample = world.thread(0x401510, {7, 7, 0, 0xff55'0000'0040'1520});
   sample.registers.values[test::kX29] = kStack + 16;
-  CHECK(world.unwound(sample).starts_with("leaf 401510, frame-pointer 401520+"));
+  CHECK(world.unwound(sample).starts_with("sampled 401510, frame-pointer 401520+"));
 }
 
 TEST_CASE("frame pointers are followed only if they are plausible", "[unwind]") {
@@ -146,15 +146,15 @@ TEST_CASE("frame pointers are followed only if they are plausible", "[unwind]") 
     return world.unwound(sample);
   };
   CHECK(with(kStack + 8, {7, kStack + 32, kJit + 0x90, 7, 0, kRoot}) ==
-        "leaf 700080, frame-pointer 700090+, frame-pointer 401150+: root");
-  const std::string alone = "leaf 700080: no-info";
+        "sampled 700080, frame-pointer 700090+, frame-pointer 401150+: root");
+  const std::string alone = "sampled 700080: no-info";
   CHECK(with(kStack + 4, {7, 7, kJit + 0x90}) == alone);  // not aligned
   CHECK(with(kStack - 8, {7, 7, kJit + 0x90}) == alone);  // below the stack
   CHECK(with(kStack + 8, {7, 7}) == alone);               // outside
   CHECK(with(kStack, {kStack + 16, 0x123456}) == alone);  // not a code address
   // The position of the call counts: it may end at the end of its memory, but not at the start.
   CHECK(with(kStack + 8, {7, kStack + 32, kJit + 0x10000, 7, 0, kRoot}) ==
-        "leaf 700080, frame-pointer 710000+, frame-pointer 401150+: root");
+        "sampled 700080, frame-pointer 710000+, frame-pointer 401150+: root");
   CHECK(with(kStack + 8, {7, kStack + 32, kJit, 7, 0, kRoot}) == alone);
   CHECK(with(kStack + 8, {7, kStack + 8, kJit + 0x90}) == alone);  // does not ascend
   CHECK(with(kStack + 8, {7, kStack, kJit + 0x90}) == alone);      // descends
@@ -166,7 +166,7 @@ TEST_CASE("a frame pointer below the stack pointer is rejected, even inside the 
   UserSample sample =
       world.thread(0x401088, {kStack + 1000, kJit + 0x90, kStack, kJit + 0x80, 7, 7, 7});
   sample.registers.values[test::kRbp] = kStack + 16;
-  CHECK(world.unwound(sample) == "leaf 401088, eh-cfi 700080+: no-info");
+  CHECK(world.unwound(sample) == "sampled 401088, eh-cfi 700080+: no-info");
 }
 
 TEST_CASE("unwinding uses the code at the time of the sample", "[unwind][jit]") {
@@ -180,10 +180,10 @@ TEST_CASE("unwinding uses the code at the time of the sample", "[unwind][jit]") 
                                  .text()});
   UserSample sample = world.thread(kJit + 2, {kStack + 0x100, 0x401010, kRoot});
   sample.time = 60;
-  CHECK(world.unwound(sample) == "leaf 700002, leaf 401010+, eh-cfi 401150+: root");
+  CHECK(world.unwound(sample) == "sampled 700002, leaf 401010+, eh-cfi 401150+: root");
   sample = world.thread(kJit + 2, {0x401010, kRoot});
   sample.time = 20;
-  CHECK(world.unwound(sample) == "leaf 700002, leaf 401010+, eh-cfi 401150+: root");
+  CHECK(world.unwound(sample) == "sampled 700002, leaf 401010+, eh-cfi 401150+: root");
 }
 
 TEST_CASE("a jitdump's unwinding information is used if there is no frame pointer",
@@ -200,24 +200,24 @@ TEST_CASE("a jitdump's unwinding information is used if there is no frame pointe
                                  .text()});
   const std::vector<std::uint64_t> stack = {7, 7, 0x401010, kRoot, 0, kRoot};
   UserSample sample = world.thread(kJit + 0x20, stack);
-  CHECK(world.unwound(sample) == "leaf 700020, jit-cfi 401010+, eh-cfi 401150+: root");
+  CHECK(world.unwound(sample) == "sampled 700020, jit-cfi 401010+, eh-cfi 401150+: root");
   // Frame pointers come first, unless no rule counts from one, or jit_cfi_first is set.
   sample.registers.values[test::kRbp] = kStack + 32;
   CHECK(world.unwound(sample) == (keeps_frame_pointer
-                                      ? "leaf 700020, frame-pointer 401150+: root"
-                                      : "leaf 700020, jit-cfi 401010+, eh-cfi 401150+: root"));
+                                      ? "sampled 700020, frame-pointer 401150+: root"
+                                      : "sampled 700020, jit-cfi 401010+, eh-cfi 401150+: root"));
   CHECK(world.unwound(sample, {.jit_cfi_first = true}) ==
-        "leaf 700020, jit-cfi 401010+, eh-cfi 401150+: root");
+        "sampled 700020, jit-cfi 401010+, eh-cfi 401150+: root");
 }
 
 TEST_CASE("with only a perf map, leaves are unwound in the first two bytes of a function",
           "[unwind][jit]") {
   UnwindWorld world({.frames = test::frames_of_all_kinds(), .map = "700000 40 f\n"});
   CHECK(world.unwound(world.thread(kJit, {0x401010, kRoot})) ==
-        "leaf 700000, leaf 401010+, eh-cfi 401150+: root");
+        "sampled 700000, leaf 401010+, eh-cfi 401150+: root");
   CHECK(world.unwound(world.thread(kJit + 1, {kStack + 64, 0x401010, kRoot})) ==
-        "leaf 700001, leaf 401010+, eh-cfi 401150+: root");
-  CHECK(world.unwound(world.thread(kJit + 2, {0x401010, kRoot})) == "leaf 700002: no-info");
+        "sampled 700001, leaf 401010+, eh-cfi 401150+: root");
+  CHECK(world.unwound(world.thread(kJit + 2, {0x401010, kRoot})) == "sampled 700002: no-info");
 }
 
 TEST_CASE("stacks are scanned only if requested, and such frames are marked", "[unwind]") {
@@ -226,9 +226,9 @@ TEST_CASE("stacks are scanned only if requested, and such frames are marked", "[
                      .code = std::string(0x40b - 0, '\x90') + "\xe8\0\0\0\0"s,
                      .map = "700000 1000 f\n"});
   const std::vector<std::uint64_t> stack = {0x401420, 7, 0x401410, 0x401420, 8};
-  CHECK(world.unwound(world.thread(kJit + 0x80, stack)) == "leaf 700080: no-info");
+  CHECK(world.unwound(world.thread(kJit + 0x80, stack)) == "sampled 700080: no-info");
   CHECK(world.unwound(world.thread(kJit + 0x80, stack), {.scan = true}) ==
-        "leaf 700080, scan 401410+: no-info");
+        "sampled 700080, scan 401410+: no-info");
 }
 
 TEST_CASE("a scan prefers calls of the function that it starts in", "[unwind]") {
@@ -244,12 +244,12 @@ TEST_CASE("a scan prefers calls of the function that it starts in", "[unwind]") 
     const std::string text = world.unwound(world.thread(0x401010, stack), {.scan = true});
     return text.substr(0, text.find('+'));
   };
-  CHECK(first({7, 0x401205, 7, 0x401215}) == "leaf 401010, scan 401215");
-  CHECK(first({7, 0x401205, 7, 0x401222}) == "leaf 401010, scan 401222");
-  CHECK(first({7, 0x401222, 7, 0x401215}) == "leaf 401010, scan 401215");
-  CHECK(first({7, 0x401205, 0x401222, 8}) == "leaf 401010, scan 401222");
+  CHECK(first({7, 0x401205, 7, 0x401215}) == "sampled 401010, scan 401215");
+  CHECK(first({7, 0x401205, 7, 0x401222}) == "sampled 401010, scan 401222");
+  CHECK(first({7, 0x401222, 7, 0x401215}) == "sampled 401010, scan 401215");
+  CHECK(first({7, 0x401205, 0x401222, 8}) == "sampled 401010, scan 401222");
   // A function that is reached by a jump.
-  CHECK(first({7, 0x401205, 7, 8}) == "leaf 401010, scan 401205");
+  CHECK(first({7, 0x401205, 7, 8}) == "sampled 401010, scan 401205");
 }
 
 }  // namespace perfmap

@@ -34,8 +34,8 @@ enum class FrameSource : std::uint8_t {
   signal,         ///< interrupted: the registers that the kernel saved for a signal handler
 };
 inline constexpr std::size_t kFrameSources = 13;
-/// "leaf" (also for `initial`), "eh-cfi", "debug-frame", "jit-cfi", "frame-pointer", "plt", "scan",
-/// "stitched", "callchain", "kernel", "repaired", "signal".
+/// "sampled" (for `initial`), "leaf", "eh-cfi", "debug-frame", "jit-cfi", "frame-pointer", "plt",
+/// "scan", "stitched", "callchain", "kernel", "repaired", "signal".
 PERFMAP_API std::string_view to_string(FrameSource source) noexcept;
 
 /// How a stack ended.
