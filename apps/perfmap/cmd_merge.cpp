@@ -118,8 +118,7 @@ void declare_merge(CommandOptions& command) {
   const Option output = add_output(command, options.output);
   const Option overlap = add_overlap(command, options.overlap, false);
   const Option keep =
-      command.flag("--keep", options.keep, "Put the lines one behind the other, unchanged")
-          .excludes(overlap);
+      command.flag("--keep", options.keep, "Concatenate the lines unchanged").excludes(overlap);
   command.flag("--check", options.check, "Write nothing; print each conflict")
       .excludes(keep)
       .excludes(output);

@@ -656,8 +656,8 @@ void declare_resolve(CommandOptions& command) {
   command.value("--symfs", options.symfs, "DIR",
                 "Where the ELF files of processes are, by their paths");
   command.flag("--debuginfod", options.debuginfod,
-               "Ask the servers of DEBUGINFOD_URLS for debug files that are not here");
-  command.flag("--strict", options.strict, "Exit with 1 when an address stays unknown");
+               "Fetch missing debug files from the servers in DEBUGINFOD_URLS");
+  command.flag("--strict", options.strict, "Exit with status 1 if an address has no name");
 }
 
 }  // namespace perfmap::app

@@ -65,7 +65,7 @@ void declare_snapshot(CommandOptions& command) {
   add_process(command, options.pid);
   command.value("-o,--output", options.directory, "DIR", "The directory to make").required();
   command.flag("--any-owner", options.taking.any_owner,
-               "Believe the files of the process whoever owns them");
+               "Also use maps and dumps that belong to another user");
   command.flag("--with-command-line", options.taking.with_command_line,
                "Take the command line, too, which may hold passwords");
 }

@@ -550,7 +550,7 @@ void add_unwinding(CommandOptions& command, StackOptions& stacks) {
   command.flag("--stitch", stacks.stitch,
                "Complete stacks that were cut by those of other samples; such frames are marked");
   command.flag("--scan", stacks.unwind.scan,
-               "Where nothing else is known, guess callers from words on the stack");
+               "Guess callers from words on the stack if nothing else is known");
   command.flag("--jit-cfi", stacks.unwind.jit_cfi_first,
                "Trust a jitdump's unwinding information before frame pointers");
   command
@@ -569,7 +569,7 @@ void add_files(CommandOptions& command, StacksOptions& options) {
   command.flag("--any-owner", options.any_owner,
                "Also use maps and dumps that belong to another user");
   command.flag("--debuginfod", options.debuginfod,
-               "Ask the servers of DEBUGINFOD_URLS for debug files that are not here");
+               "Fetch missing debug files from the servers in DEBUGINFOD_URLS");
 }
 
 }  // namespace
@@ -620,10 +620,10 @@ void declare_stacks(CommandOptions& command) {
       .excludes(lines)
       .excludes(inlines);
   add_no_demangle(command, options.stacks.demangle);
-  command.flag("!--no-kernel", options.stacks.kernel, "Leave out the kernel's frames");
+  command.flag("!--no-kernel", options.stacks.kernel, "Omit kernel frames");
   command.flag("--merge-tiers", options.writing.merge_tiers,
-               "One frame for a function, however far its runtime has optimised it");
-  command.flag("--with-pid", options.writing.with_pid, "Stacks of each thread on their own");
+               "Merge the frames of a function's compiler tiers");
+  command.flag("--with-pid", options.writing.with_pid, "Keep the stacks of each thread apart");
   command.flag("--stats", options.stats, "Print a table of how stacks ended; with -o, beside them");
   add_unwinding(command, options.stacks);
   add_files(command, options);

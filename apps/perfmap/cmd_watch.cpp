@@ -247,7 +247,7 @@ void declare_watch(CommandOptions& command) {
   add_process(command, options.pid);
   command.flag("--new-only", options.new_only, "Leave out what is there already");
   command.flag("--any-owner", options.any_owner,
-               "Believe the files of the process whoever owns them");
+               "Also use maps and dumps that belong to another user");
   add_no_demangle(command, options.demangle);
   add_format(command, options.format, {"text", "jsonl"});
 }

@@ -458,7 +458,7 @@ Option add_overlap(CommandOptions& command, Overlap& overlap, bool with_perf) {
   if (with_perf) names.emplace_back("perf");
   const auto take = [&overlap](const std::string& name) { overlap = *parse_overlap(name); };
   return command
-      .value("--overlap", take, "POLICY", "Who answers where entries overlap (default: last)")
+      .value("--overlap", take, "POLICY", "Which entry wins where entries overlap (default: last)")
       .one_of(names);
 }
 

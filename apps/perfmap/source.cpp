@@ -18,12 +18,12 @@ SourceOptions told_to(ConsoleObserver& observer, SourceOptions options) {
 }
 
 void add_source_options(CommandOptions& command, SourceOptions& options) {
-  command.value("--kind", options.kind, "KIND", "Take sources for this kind, whatever they hold")
+  command.value("--kind", options.kind, "KIND", "Treat the sources as this kind; do not detect it")
       .one_of({"perf-map", "jitdump", "pypylog", "json"});
   command.flag("--any-owner", options.any_owner,
-               "Believe the files of a process whoever owns them");
+               "Also use maps and dumps that belong to another user");
   command.flag("--stop-at-close", options.stop_at_close,
-               "Read nothing behind a jitdump's CLOSE record, as perf does");
+               "Stop reading a jitdump at its CLOSE record, as perf does");
 }
 
 Option add_sources(CommandOptions& command, std::vector<Source>& sources, SourceWords words) {

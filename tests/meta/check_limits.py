@@ -32,14 +32,17 @@ def outputs_in(cell):
 
 
 def outputs_of(perfmap):
-    """The same of the program."""
+    """The same of the program. Its help has the values in the place of the option's value, or, if there are many,
+    at the end of its text."""
     page = subprocess.run([perfmap, "--help"], capture_output=True, text=True, check=True).stdout
-    commands = re.findall(r"^  ([a-z][a-z-]+) {2,}\S", page[page.index("Subcommands"):], re.M)
+    commands = re.findall(r"^  ([a-z][a-z-]+) {2,}\S", page, re.M)
     assert len(commands) > 15, page
     for command in commands:
         page = subprocess.run([perfmap, command, "--help"], capture_output=True, text=True, check=True).stdout
-        for option, names in re.findall(r"^  (--format|--to) \w+:\{([^}]+)\}", page, re.M):
-            for name in names.split(","):
+        for option, value, text in re.findall(r"^ +(--format|--to) (\S+)((?:.*\n)(?: {20,}\S.*\n)*)", page, re.M):
+            several = re.search(r"; one of (.*)", " ".join(text.split()))
+            names = several[1].replace(",", "").split() if several else value.split("|")
+            for name in names:
                 yield command, option, name
 
 
