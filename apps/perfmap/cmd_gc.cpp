@@ -135,11 +135,11 @@ ExitCode run(const Options& options, const Console& console) {
 
 void declare_gc(CommandOptions& command) {
   Options& options = command.runs(run);
-  command.flag("-n,--dry-run", options.dry_run, "Say what would go, and remove nothing");
+  command.flag("-n,--dry-run", options.dry_run, "Print what would be removed; remove nothing");
   command.flag("--any-owner", options.any_owner,
                "Remove files of other users, too, if you are root");
   command.flag("--one-namespace", options.one_namespace,
-               "In a container: nobody outside of it uses this directory");
+               "Assume that only processes of this PID namespace (container) use the directory");
   add_format(command, options.format, {"text", "json"});
 }
 

@@ -556,25 +556,30 @@ std::string check_rule_prefix(const std::string& text) {
 }
 
 void add_selection(CommandOptions& command, Options& options) {
-  command.values("--select", options.select, "IDS", "Only these rules: ids or their beginnings")
+  command
+      .values("--select", options.select, "IDS", "Apply only these rules: IDs or their beginnings")
       .with_commas()
       .check(check_rule_prefix)
       .transform(upper_case);
-  command.values("--ignore", options.ignore, "IDS", "Not these rules")
+  command.values("--ignore", options.ignore, "IDS", "Do not apply these rules")
       .with_commas()
       .check(check_rule_prefix)
       .transform(upper_case);
-  command.value("--severity", options.severity, "LEVEL", "Nothing below this (default: info)")
+  command
+      .value("--severity", options.severity, "LEVEL",
+             "Report findings of this level or above (default: info)")
       .one_of({"info", "warning", "error"});
   command
       .value("--fail-level", options.fail_level, "LEVEL",
-             "Exit with 1 from this level on (default: warning)")
+             "Exit with status 1 for findings of this level or above (default: warning)")
       .one_of({"info", "warning", "error", "never"});
-  command.value("--reader", options.reader, "NAME", "Only what hurts this reader (default: all)")
+  command
+      .value("--reader", options.reader, "NAME",
+             "Report only what harms this reader (default: all)")
       .one_of({"perf", "bcc", "blazesym", "samply", "all"});
   command
       .value("--max-findings", options.max_findings, "N",
-             "Show so many of each rule, 0 for all (default: 20)")
+             "Print at most N findings of each rule; 0: all (default: 20)")
       .check(check_count);
 }
 
@@ -589,8 +594,8 @@ void declare_lint(CommandOptions& command) {
   add_format(command, options.format, {"pretty", "gcc", "json", "jsonl", "sarif", "github"});
   add_selection(command, options);
   command.value("--recording", options.recording, kFile,
-                "Also hold the files against this recording (perf.data) of their processes");
-  command.flag("--statistics", options.statistics, "Count findings by rule instead");
+                "Also compare the files with this recording (perf.data) of their processes");
+  command.flag("--statistics", options.statistics, "Print the number of findings by rule instead");
   const Option fix =
       command.flag("--fix", options.fix.fix, "Rewrite the map as tidy does, or the dump");
   command

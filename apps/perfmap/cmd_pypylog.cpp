@@ -825,26 +825,27 @@ std::string refused(const std::string& text, bool is_fine, const char* what) {
 void add_reading(CommandOptions& command, PypylogOptions& options) {
   command
       .value("--ticks", taking(options.ticks, parse_tick_base), "BASE",
-             "In which base the log's ticks are: hex, dec, or auto (default), which takes decimal "
-             "where none has a letter")
+             "Base of the log's ticks: hex, dec, or auto (default: decimal unless a tick has a "
+             "letter)")
       .one_of({"auto", "hex", "dec"});
   const auto take_bridges = [&](const std::string& name) {
     options.count_inner_bridges = name == "count";
   };
   command
-      .value("--inner-bridges", take_bridges, "POLICY",
-             "Bridges that jump back to their own loop belong to it (ignore, default), or count on "
-             "their own (count)")
+      .value(
+          "--inner-bridges", take_bridges, "POLICY",
+          "Count bridges that jump back to their own loop as part of it (ignore, the default) or "
+          "separately (count)")
       .one_of({"ignore", "count"});
   command
       .value("--from", taking(options.from, parse_typed_tick), "TICK",
-             "Time before that tick counts nowhere")
+             "Ignore time before this tick")
       .check([](const std::string& text) {
         return refused(text, parse_typed_tick(text).has_value(), "no number of ticks");
       });
   command
       .value("--to-time", taking(options.until, parse_typed_tick), "TICK",
-             "Time from that tick on counts nowhere")
+             "Ignore time from this tick on")
       .check([](const std::string& text) {
         return refused(text, parse_typed_tick(text).has_value(), "no number of ticks");
       });
@@ -854,10 +855,10 @@ void add_reading(CommandOptions& command, PypylogOptions& options) {
 
 void add_sampling(CommandOptions& command, PypylogOptions& options) {
   command.value("--perf-data", options.recording, kFile,
-                "Count the samples of that recording of the same run that fell into each loop");
+                "Count the samples of each loop in this recording of the same run");
   command
       .value("-p,--pid", options.pid, "PID",
-             "The process that wrote the log, where the recording has several")
+             "The process that wrote the log, if the recording has several")
       .check(check_pid);
   command
       .value("--time-conv", taking(options.time_conversion, parse_conversion), "SHIFT,MULT,ZERO",
@@ -896,11 +897,11 @@ void declare_pypylog(CommandOptions& command) {
                                "file")
                         .one_of({"loop", "function", "file"});
   const Option top =
-      command.value("--top", options.top, "N", "Print that many rows").check(check_count);
+      command.value("--top", options.top, "N", "Print the first N rows").check(check_count);
   command
       .value("--annotate", options.annotate, "LOOP",
-             "Print the operations of that loop by the lines they are of: its number, name or "
-             "function, or a guard's address")
+             "Print the operations of a loop by source line. LOOP is its number, name or function, "
+             "or the address of a guard")
       .check([](const std::string& text) { return text.empty() ? "no loop is named" : ""; })
       .excludes(by)
       .excludes(top);

@@ -545,7 +545,7 @@ void add_filters(CommandOptions& command, StackFilter& filter) {
 void add_unwinding(CommandOptions& command, StackOptions& stacks) {
   command
       .value("--max-stack", stacks.unwind.max_frames, "N",
-             "Unwind no more frames than that (default: 1024)")
+             "Unwind at most N frames (default: 1024)")
       .between(1, 1000000);
   command.flag("--stitch", stacks.stitch,
                "Complete stacks that were cut by those of other samples; such frames are marked");
@@ -553,9 +553,7 @@ void add_unwinding(CommandOptions& command, StackOptions& stacks) {
                "Guess callers from words on the stack if nothing else is known");
   command.flag("--jit-cfi", stacks.unwind.jit_cfi_first,
                "Trust a jitdump's unwinding information before frame pointers");
-  command
-      .value("--threads", stacks.threads, "N",
-             "Work with that many threads (default: one a processor)")
+  command.value("--threads", stacks.threads, "N", "Use N threads (default: one for each processor)")
       .between(1, 64);
 }
 
