@@ -72,7 +72,7 @@ def check_native():
         until(lambda: is_program(pid, "sleep"), "sleep")
         status, found = doctor(pid)
         assert (status, found["findings"], found["runtime"]) == (0, [], None), found
-        assert "no JIT here" in text(pid)
+        assert "the process has no JIT code" in text(pid)
 
 
 def check_node():

@@ -82,6 +82,7 @@ def commands(path, out):
     yield "snapshot", [[b"snapshot", path], [b"snapshot", str(os.getpid()).encode(), b"-o", path]]
     yield "gc", [[b"gc", path]]
     yield "help", [[b"help", path]]
+    yield "version", [[b"version", path]]
     yield "completions", [[b"completions", path]]
 
 

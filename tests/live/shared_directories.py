@@ -85,17 +85,17 @@ def check_links_of_others(work, source):
     ours = work / "ours.map"
     for target in (ours, work / "absent.map"):
         ours.write_text("0x1000 10 ours\n")
-        planted = link(theirs / "l.map", target, ENEMY)
+        planted = link(theirs / "link", target, ENEMY)
         for command in (*writers(source, planted), ("lint", "--fix", planted), ("tidy", "--in-place", planted)):
             said = run(*command, status=2)
             if target == ours or "-o" in command:
                 assert "symbolic link of user 12345" in said, (command, said)
             assert ours.read_text() == "0x1000 10 ours\n" and not (work / "absent.map").exists(), command
         planted.unlink()
-    own = theirs / "own.map"
+    own = theirs / "own"
     own.write_text("")
     os.chown(own, ENEMY, ENEMY)
-    planted = link(theirs / "l.map", own, ENEMY)
+    planted = link(theirs / "link", own, ENEMY)
     run("tidy", source, "-o", planted, status=0)
     assert own.read_text()
 

@@ -30,7 +30,7 @@ def main():
             ("convert a.map --to perf-map", b""), ("resolve 1008 --map a.map", b""),
             ("resolve --perf-script --map a.map", SCRIPT), ("diff a.map b.map", b""),
             ("info a.map --by name", b""), ("to-json a.map", b""),
-            ("to-json a.map --to jsonl", b""), ("resolve 1008 -m a.map --to json", b"")]:
+            ("to-json a.map --to jsonl", b""), ("resolve 1008 -m a.map --format json", b"")]:
         text, _ = on_terminal([perfmap, *words.split()], stdin)
         # Only our own colours are allowed, no other control sequences.
         text = text.replace(b"\x1b[1;", b"").replace(b"\x1b[0m", b"")
