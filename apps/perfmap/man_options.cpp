@@ -39,6 +39,12 @@ std::string marked_up(std::string_view usage) {
   return out;
 }
 
+void print_name(const CommandDescription& command) {
+  std::string summary = command.summary;
+  summary[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(summary[0])));
+  std::cout << "# NAME\n\nperfmap-" << command.name << " - " << summary << "\n\n";
+}
+
 void print_synopsis(const CommandTexts& texts) {
   std::cout << "# SYNOPSIS\n\n";
   for (const std::string_view& usage : texts.usages) {
@@ -93,6 +99,7 @@ int main(int count, char** arguments) {
                                     [&](const auto& one) { return one.name == arguments[1]; });
   if (command == all.end()) return 2;
   const CommandTexts& texts = *texts_of(command->name);
+  if (command != all.begin()) print_name(*command);
   print_synopsis(texts);
   print_examples(texts);
   if (command == all.begin()) print_commands();
