@@ -343,7 +343,7 @@ _perfmap() {
     pypylog)
       case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        --format) COMPREPLY=($(compgen -W 'text json speedscope folded html' -- "$current")); return ;;
+        --format) COMPREPLY=($(compgen -W 'text json speedscope folded html flame-graph' -- "$current")); return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
         --by) COMPREPLY=($(compgen -W 'loop function file' -- "$current")); return ;;
         --top) COMPREPLY=(); return ;;

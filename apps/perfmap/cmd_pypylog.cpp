@@ -520,6 +520,9 @@ std::string names_instead(const std::string& name, const LoopProfile& profile) {
   return message + " (--format text lists them)";
 }
 
+/// The format that is a page of stacks; "html" is the page of loops.
+constexpr std::string_view kFlameGraph = "flame-graph";
+
 /// The log's spans, or the samples in its loops, in a format of stacks.
 Result<void> write_stacks(const Reading& read) {
   constexpr std::uint64_t kMaxTimes = 32;  // the size of the log
@@ -534,9 +537,10 @@ Result<void> write_stacks(const Reading& read) {
   StackWriter::Options writing;
   writing.marks = false;
   writing.lines = read.options.format == "speedscope";
-  const auto writer =
-      StackWriter::make(*stack_format(read.options.format), read.out,
-                        is_sampled ? loops : spans.table(), std::move(about), writing);
+  const std::string& name = read.options.format;
+  const StackFormat format = name == kFlameGraph ? StackFormat::html : *stack_format(name);
+  const auto writer = StackWriter::make(format, read.out, is_sampled ? loops : spans.table(),
+                                        std::move(about), writing);
   if (is_sampled) {
     add_sampled_loops(read.profile, *read.samples, "pypy", loops, *writer);
     return writer->finish();
@@ -869,6 +873,7 @@ void add_sampling(CommandOptions& command, PypylogOptions& options) {
 }
 
 constexpr std::array kSuffixes = {
+    SuffixFormat{".flame.html", kFlameGraph},
     SuffixFormat{".html", "html"},
     SuffixFormat{".folded", "folded"},
     SuffixFormat{".speedscope.json", "speedscope"},
@@ -889,7 +894,8 @@ void declare_pypylog(CommandOptions& command) {
   command.positional("log", options.log, kFile, "The log: what PyPy wrote with PYPYLOG=…, or '-'")
       .required();
   add_output_format(command, "--format", options.format,
-                    {"text", "json", "speedscope", "folded", "html"}, kSuffixes, "text");
+                    {"text", "json", "speedscope", "folded", "html", std::string(kFlameGraph)},
+                    kSuffixes, "text");
   add_output(command, options.output);
   const Option by = command
                         .value("--by", taking(options.by, parse_loop_key), "KEY",

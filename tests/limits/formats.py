@@ -271,7 +271,7 @@ def outputs(names):
     for form in ("folded", "perf-script", "speedscope", "firefox", "pprof", "html", "jsonl"):
         yield (f"recording: stacks --format {form}",
                ["stacks", INPUT, "-m", names, "--threads", "1", "--format", form, "-o", "out"], recording, 3000)
-    for form in ("text", "json", "speedscope", "folded", "html"):
+    for form in ("text", "json", "speedscope", "folded", "flame-graph", "html"):
         yield f"PyPy log: --format {form}", ["pypylog", INPUT, "--format", form], pypy_log, 600
     for to in ("perf-map", "jitdump"):
         yield f"PyPy log: --to {to}", ["pypylog", INPUT, "--to", to, "-o", "out"], pypy_log, 600

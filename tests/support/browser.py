@@ -5,6 +5,9 @@ import os
 import subprocess
 
 
+KEY_CODES = {"Enter": 13, "Escape": 27}
+
+
 class Browser:
     def __init__(self, program, profile):
         to_us, from_browser = os.pipe()
@@ -67,15 +70,28 @@ class Browser:
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
-    def key(self, key, text=""):
+    def key(self, key, text="", shift=False):
         for kind in ("keyDown", "keyUp"):
             more = {"text": text} if text and kind == "keyDown" else {}
-            self.call("Input.dispatchKeyEvent", type=kind, key=key, **more)
+            if key in KEY_CODES:  # without it, the browser's own action does not happen
+                more["windowsVirtualKeyCode"] = KEY_CODES[key]
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, modifiers=8 if shift else 0, **more)
 
-    def mouse(self, x, y, click=False):
+    def mouse(self, x, y, click=False, button="left"):
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
         for kind in ("mousePressed", "mouseReleased") if click else ():
-            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button=button, clickCount=1)
+
+    def drag(self, start, end):
+        """Moves the mouse from one place to another one, with the button pressed."""
+        (x, y), (to_x, to_y) = start, end
+        for kind, at_x, at_y in (("mouseMoved", x, y), ("mousePressed", x, y), ("mouseMoved", (x + to_x) / 2, (y + to_y) / 2),
+                                 ("mouseMoved", to_x, to_y), ("mouseReleased", to_x, to_y)):
+            pressed = {"button": "left", "buttons": 1} if kind != "mouseMoved" or at_x != x else {}
+            self.call("Input.dispatchMouseEvent", type=kind, x=at_x, y=at_y, clickCount=1, **pressed)
+
+    def download_to(self, folder):
+        self.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
 
     def size(self, width, height, dark=False):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)

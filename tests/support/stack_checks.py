@@ -156,17 +156,21 @@ def check_html(text, samples):
     assert not re.search(r'(src|href)="|url\(|@import', page.replace("http://www.w3.org/2000/svg", ""))
     data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])
     assert data["samples"] == sum(data["counts"]) == len(samples)
-    parents, found = data["parents"], collections.Counter()
-    for node, number in enumerate(data["counts"]):
+    events_of = data.get("events_of", [0] * len(data["counts"]))
+    found, slot = collections.Counter(), 0
+    for distance, node, event, number in zip(data["slots"], data["nodes"], events_of, data["counts"], strict=True):
+        slot += distance
         path = []
         while node:
-            assert parents[node] < node
             path.append(data["frames"][node])
-            node = parents[node]
-        if number:
-            *frames, thread, _ = path
-            found[tuple(data["names"][i] for i in frames), data["labels"][thread]] += number
-    assert found == collections.Counter((tuple(names(s)), f"{s['comm']} (tid {s['tid']})") for s in samples)
+            assert 0 < data["parent_distances"][node] <= node
+            node -= data["parent_distances"][node]
+        *frames, thread, _ = path
+        found[tuple(data["names"][i] for i in frames), data["labels"][thread], data["events"][event], slot] += number
+    time = [int(s["time"].replace(".", "")) for s in samples]
+    assert found == collections.Counter(
+        (tuple(names(s)), f"{s['comm']} (tid {s['tid']})", s["event"], (at - time[0]) // data["slot"])
+        for s, at in zip(samples, time))
 
 
 def check_all(what, samples):

@@ -1,127 +1,125 @@
-// The data, and the trees that are made of them. A tree is columns: node 0 is the whole, a parent
-// comes before its children. A node's key says what it shows: a function, from 0, or ~n, the
-// label n of a process or thread.
+// The data of the page: functions, processes, threads and counted samples.
 
-const data = JSON.parse(document.getElementById("data").textContent);
+const byId = (id) => document.getElementById(id);
+const data = JSON.parse(byId("data").textContent);
 
 const CLASS_NAMES = ["unknown", "kernel", "native", "inlined", "interpreted", "baseline",
   "middle tier", "optimised", "runtime", "JIT"];
-const JIT_FROM = 4;
+const FIRST_JIT = 4;
+const JIT = 9;
+const ROOT = -0x80000000; // the key of a root that is neither a function nor a label
 
-// Kinds are what the legend tells apart: a class of code, or a tier of JIT code.
-const kinds = [];
-const kindOfFunction = data.names.map((_, i) => {
-  const code = data.classes[i];
-  const tier = code >= JIT_FROM ? data.strings[data.tiers[i]] : "";
-  const name = tier || CLASS_NAMES[code];
-  let kind = kinds.findIndex((one) => one.name === name);
-  if (kind < 0) {
-    const twins = kinds.filter((one) => one.code === code).length;
-    kind = kinds.push({name, code, twin: twins, isJit: code >= JIT_FROM, self: 0}) - 1;
+// A key says what a box shows: key n >= 0 is functions[n], key ~n is the label n of a process or
+// thread. After the functions of the data come groups: a function with all its tiers, and all
+// functions of a module.
+const functions = data.names.map((name, i) => ({
+  name,
+  module: data.strings[data.modules[i]],
+  file: data.strings[data.files[i]],
+  lines: [data.first_lines[i], data.last_lines[i]],
+  doubts: data.doubts ? data.strings[data.doubts[i]] : "",
+  code: data.classes[i],
+  tier: data.strings[data.tiers[i]],
+  merged: i,      // the key of the function with all its tiers
+  isModule: false,
+}));
+
+const addGroup = (properties) => functions.push({
+  module: "", file: "", lines: [0, 0], doubts: "", tier: "", merged: functions.length, isModule: false, ...properties,
+}) - 1;
+
+const hasTiers = Boolean(data.merged);
+const mergeTiers = () => {
+  const groups = new Map();
+  const nameWithoutTier = (i) => data.merged[i] ? data.strings[data.merged[i]] : data.names[i];
+  const idOf = (i) => [nameWithoutTier(i), functions[i].module, functions[i].file].join("\0");
+  for (let i = 0; i < data.names.length; ++i) {
+    if (data.merged[i] && !groups.has(idOf(i))) {
+      const {module, file} = functions[i];
+      groups.set(idOf(i), addGroup({name: nameWithoutTier(i), module, file, code: JIT}));
+    }
   }
-  return kind;
+  for (let i = 0; i < data.names.length; ++i) {
+    if (functions[i].code >= FIRST_JIT) functions[i].merged = groups.get(idOf(i)) ?? i;
+  }
+};
+if (hasTiers) mergeTiers();
+
+const modules = new Map(); // name to key
+for (const {module, code} of functions.slice(0, data.names.length)) {
+  if (module && !modules.has(module)) {
+    modules.set(module, addGroup({name: `[${module.split("/").pop()}]`, module, code, isModule: true}));
+  }
+}
+
+// The legend has a kind for each class of code, and for each tier of JIT code.
+const kinds = [];
+const kindOf = functions.map(({code, tier}) => {
+  const isJit = code >= FIRST_JIT;
+  const name = isJit && tier || CLASS_NAMES[code];
+  const known = kinds.findIndex((kind) => kind.name === name);
+  if (known >= 0) return known;
+  const twin = kinds.filter((kind) => kind.code === code).length;
+  return kinds.push({name, code, twin, label: (isJit && name !== "JIT" ? "JIT " : "") + name}) - 1;
 });
 
-const originalKey = (node) => {
-  const parent = data.parents[node];
-  const isLabel = node !== 0 && (parent === 0 || data.parents[parent] === 0);
-  return isLabel ? ~data.frames[node] : data.frames[node];
+const nameOf = (key) => key === ROOT ? "all" : key < 0 ? data.labels[~key] : functions[key].name;
+
+// "file.c:12", or "file.c:12–40" if the samples are in several lines.
+const sourceOf = ({file, lines: [first, last]}) => {
+  if (!file || !first) return file;
+  return `${file}:${first}` + (last > first ? `–${last}` : "");
 };
 
-const nameOfKey = (key) => key < 0 ? data.labels[~key] : data.names[key];
-
-const KEYS = data.names.length + data.labels.length + 1; // and so many differ
-
-class Tree {
-  constructor() {
-    this.parents = [0];
-    this.keys = [NaN];
-    this.selfs = [0];
-    this.known = new Map();
-  }
-
-  child(parent, key) {
-    const id = parent * KEYS + key;
-    let node = this.known.get(id);
-    if (node === undefined) {
-      node = this.parents.push(parent) - 1;
-      this.keys.push(key);
-      this.selfs.push(0);
-      this.known.set(id, node);
-    }
-    return node;
-  }
-
-  // Sums, depths, and where each node begins: the heaviest child comes first.
-  finish() {
-    this.known = null;
-    const length = this.parents.length;
-    this.totals = Float64Array.from(this.selfs);
-    this.depths = new Uint32Array(length);
-    this.begins = new Float64Array(length);
-    this.children = Array.from({length}, () => null);
-    for (let i = length - 1; i > 0; --i) {
-      this.totals[this.parents[i]] += this.totals[i];
-      (this.children[this.parents[i]] ??= []).push(i);
-    }
-    for (let i = 0; i < length; ++i) {
-      if (i > 0) this.depths[i] = this.depths[this.parents[i]] + 1;
-      let at = this.begins[i];
-      this.children[i]?.sort((a, b) => this.totals[b] - this.totals[a] || a - b);
-      for (const child of this.children[i] ?? []) {
-        this.begins[child] = at;
-        at += this.totals[child];
-      }
-    }
-    return this;
-  }
-
-  name(node) { return node === 0 ? "all" : nameOfKey(this.keys[node]); }
-  kind(node) { return this.keys[node] >= 0 ? kindOfFunction[this.keys[node]] : -1; }
+// The first two levels of the data's tree are processes and threads.
+const NODES = data.parent_distances.length;
+const parentOf = Int32Array.from(data.parent_distances, (distance, node) => node - distance);
+const isProcess = (node) => node !== 0 && parentOf[node] === 0;
+const isThread = (node) => node !== 0 && isProcess(parentOf[node]);
+const threadOf = new Int32Array(NODES);
+const keyOfNode = new Int32Array(NODES);
+keyOfNode[0] = ROOT;
+for (let node = 1; node < NODES; ++node) {
+  const parent = parentOf[node];
+  threadOf[node] = isThread(node) ? node : threadOf[parent];
+  keyOfNode[node] = isProcess(node) || isThread(node) ? ~data.frames[node] : data.frames[node];
 }
 
-// Which levels of processes and threads a grouping keeps.
-const LEVELS = {threads: [true, true], processes: [true, false], all: [false, false]};
+// Times are seconds since the first sample. A profile with a unit of its own has none.
+const hasTimes = !data.unit;
+const SLOT = data.slot / 1e9;
+const DURATION = data.duration / 1e9;
+const slots = Float64Array.from(data.slots);
+for (let i = 1; i < slots.length; ++i) slots[i] += slots[i - 1];
 
-const isKept = (node, levels) => {
-  if (originalKey(node) >= 0) return true;
-  return levels[data.parents[node] === 0 ? 0 : 1];
+const samplesBy = (numberOf) => {
+  const found = new Map();
+  data.counts.forEach((samples, i) => {
+    const number = numberOf(i);
+    found.set(number, (found.get(number) ?? 0) + samples);
+  });
+  return new Map([...found].sort((a, b) => b[1] - a[1] || a[0] - b[0]));
 };
+const eventOf = (i) => data.events_of ? data.events_of[i] : 0;
 
-const callersFirst = (levels) => {
-  const tree = new Tree();
-  const places = new Uint32Array(data.parents.length);
-  for (let i = 0; i < places.length; ++i) {
-    const above = places[data.parents[i]];
-    if (i > 0) places[i] = isKept(i, levels) ? tree.child(above, originalKey(i)) : above;
-    tree.selfs[places[i]] += data.counts[i];
+// Numbers of those that have samples, the most sampled one first, with their samples. Processes and
+// threads are nodes of the data's tree.
+const samplesByEvent = samplesBy(eventOf);
+const samplesByThread = samplesBy((i) => threadOf[data.nodes[i]]);
+const samplesByProcess = samplesBy((i) => parentOf[threadOf[data.nodes[i]]]);
+
+// Calls back for each count of the selection, which has an event, a process, a thread and a range of
+// seconds; null: all.
+const visitSamples = ({event, process, thread, range}, visit) => {
+  const [from, to] = range ?? [0, Infinity];
+  for (let i = 0; i < data.counts.length; ++i) {
+    const time = slots[i] * SLOT;
+    const sampledThread = threadOf[data.nodes[i]];
+    if (time >= to) break;
+    if (time < from) continue;
+    if (event !== null && eventOf(i) !== event) continue;
+    if (thread !== null && sampledThread !== thread) continue;
+    if (process !== null && parentOf[sampledThread] !== process) continue;
+    visit(data.nodes[i], data.counts[i], time);
   }
-  return tree.finish();
 };
-
-const inverted = (levels) => {
-  const tree = new Tree();
-  for (let i = 0; i < data.parents.length; ++i) {
-    if (data.counts[i] === 0) continue;
-    let place = 0;
-    for (let node = i; node !== 0; node = data.parents[node]) {
-      if (isKept(node, levels)) place = tree.child(place, originalKey(node));
-    }
-    tree.selfs[place] += data.counts[i];
-  }
-  return tree.finish();
-};
-
-const trees = new Map();
-const treeOf = (group, order) => {
-  const id = group + " " + order;
-  if (!trees.has(id)) {
-    trees.set(id, (order === "inverted" ? inverted : callersFirst)(LEVELS[group]));
-  }
-  return trees.get(id);
-};
-
-for (let i = 0; i < data.counts.length; ++i) {
-  const key = i === 0 ? -1 : originalKey(i);
-  if (key >= 0) kinds[kindOfFunction[key]].self += data.counts[i];
-}

@@ -1,274 +1,168 @@
-// The page around the boxes: what one can press, what is said, and the address that remembers it.
+// The page's controls and keys, and its start.
 
-const byId = (id) => document.getElementById(id);
-const count = new Intl.NumberFormat("en");
-const percent = (part, whole) => whole > 0 ? (100 * part / whole).toFixed(part === whole ? 0 : 2) + " %" : "–";
-
-// "file.c:12", or of several lines that samples are at "file.c:12–40".
-const fileOf = (key) => {
-  const file = data.strings[data.files[key]];
-  const [first, last] = [data.first_lines[key], data.last_lines[key]];
-  if (!file || !first) return file;
-  return `${file}:${first}` + (last > first ? `–${last}` : "");
+let noteTimer = 0;
+const say = (text) => {
+  byId("note").textContent = text;
+  byId("note").hidden = false;
+  clearTimeout(noteTimer);
+  noteTimer = setTimeout(() => { byId("note").hidden = true; }, 2500);
 };
-
-const describe = (node) => {
-  const key = tree.keys[node];
-  const isCode = node !== 0 && key >= 0;
-  const file = isCode ? fileOf(key) : "";
-  const module = isCode ? data.strings[data.modules[key]] : "";
-  const doubts = isCode && data.doubts ? data.strings[data.doubts[key]] : "";
-  const doubtful = doubts && "doubtful: " + doubts.replaceAll(",", ", ");
-  const kind = isCode ? kinds[kindOfFunction[key]] : null;
-  byId("name").textContent = tree.name(node).slice(0, 2000);
-  byId("kind").textContent = kind ? (kind.isJit && kind.name !== "JIT" ? "JIT " : "") + kind.name : "";
-  byId("kind").style.backgroundColor = kind ? kindPaint(kindOfFunction[key]) : "";
-  byId("place").textContent = [module, file, doubtful].filter(Boolean).join(" · ");
-  byId("place").title = byId("place").textContent.slice(0, 2000);
-  byId("total").textContent = count.format(tree.totals[node]);
-  byId("self").textContent = count.format(tree.selfs[node]);
-  byId("share").textContent = percent(tree.totals[node], tree.totals[0]);
-  byId("of-parent").textContent = percent(tree.totals[node], tree.totals[tree.parents[node]]);
-};
-const describeCurrent = () => describe(hovered >= 0 ? hovered : selected >= 0 ? selected : state.zoom);
-
-const tip = byId("tip");
-const showTip = (node, x, y) => {
-  tip.hidden = node < 0;
-  if (node < 0) return;
-  tip.firstChild.textContent = tree.name(node).slice(0, 600);
-  tip.lastChild.textContent = `${count.format(tree.totals[node])} samples · ` +
-    `${percent(tree.totals[node], tree.totals[0])} of all`;
-  const left = Math.min(x + 14, innerWidth - tip.offsetWidth - 8);
-  const below = y + 18 + tip.offsetHeight < innerHeight;
-  tip.style.transform = `translate(${Math.max(left, 8)}px, ${below ? y + 18 : y - tip.offsetHeight - 10}px)`;
-};
-
-const showFound = () => {
-  byId("matched").textContent = hits === null ? ""
-    : `${count.format(hitSamples)} samples, ${percent(hitSamples, tree.totals[0])}`;
-};
-
-const address = () => {
-  const parts = new URLSearchParams();
-  for (const [key, value] of Object.entries(DEFAULTS)) if (state[key] !== value) parts.set(key, state[key]);
-  if (state.search) parts.set("search", state.search);
-  for (const name of state.only) parts.append("only", name);
-  if (state.zoom) parts.set("zoom", state.zoom);
-  return "#" + parts;
-};
-const remember = (isStep) => {
-  const now = address();
-  if (now === (location.hash || "#")) return;
-  history[isStep ? "pushState" : "replaceState"](null, "", now);
-};
-
-const pickTree = () => {
-  tree = treeOf(state.group, state.order);
-  if (!(state.zoom < tree.parents.length)) state.zoom = 0;
-  hovered = selected = -1;
-  showTip(-1);
-  seek();
-};
-
-// Everything that depends on the state.
-const show = () => {
-  for (const name of ["shape", "order", "group"]) {
-    document.querySelector(`input[name="${name}"][value="${state[name]}"]`).checked = true;
+const copy = async (text, what) => {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch { // no permission, or no secure context
+    const field = document.body.appendChild(element("textarea", {value: text}));
+    field.select();
+    document.execCommand("copy");
+    field.remove();
   }
-  if (byId("search").value !== state.search) byId("search").value = state.search;
-  for (const button of byId("kinds").querySelectorAll("button")) {
-    button.setAttribute("aria-pressed", state.only.has(button.value));
-  }
-  byId("out").disabled = state.zoom === 0;
-  showFound();
-  refresh();
-  describeCurrent();
+  say(`Copied the ${what}`);
 };
+byId("link").addEventListener("click", () => copy(location.href, "link"));
 
-const scrollToRow = (row) => {
-  const top = rowTop(row);
-  if (top < graph.scrollTop) graph.scrollTop = top - ROW;
-  if (top + ROW > graph.scrollTop + graph.clientHeight) graph.scrollTop = top + 2 * ROW - graph.clientHeight;
+const saveSvg = () => {
+  const chart = state.view === "sandwich" ? lastChart : flame;
+  if (chart.tree === null) flame.show(shownTree(), state.zoom, null);
+  const url = URL.createObjectURL(new Blob([svgOf(chart, document.title)], {type: "image/svg+xml"}));
+  const name = (data.title || "stacks").split("/").pop().replace(/[^\w.-]/g, "_");
+  element("a", {href: url, download: `${name}.svg`}).click();
+  setTimeout(() => URL.revokeObjectURL(url), 10000);
 };
-const scrollToStart = () => { graph.scrollTop = state.shape === "flame" ? deepest * ROW : 0; };
+byId("save").addEventListener("click", saveSvg);
 
-const zoomTo = (node) => {
-  if (node === state.zoom) return;
-  state.zoom = node;
-  hovered = -1;
-  showTip(-1);
-  remember(true);
-  show();
-  scrollToRow(tree.depths[node]);
-};
-
-const readAddress = () => {
-  const parts = new URLSearchParams(location.hash.slice(1));
-  for (const [key, value] of Object.entries(DEFAULTS)) {
-    const asked = parts.get(key);
-    const isKnown = asked !== null && [...document.getElementsByName(key)].some((one) => one.value === asked);
-    state[key] = isKnown ? asked : value;
-  }
-  state.search = parts.get("search") ?? "";
-  state.only = new Set(parts.getAll("only").filter((name) => kinds.some((one) => one.name === name)));
-  const zoom = Number(parts.get("zoom"));
-  state.zoom = Number.isInteger(zoom) && zoom > 0 ? zoom : 0;
-  pickTree();
-  show();
-  scrollToStart();
-  if (state.zoom) scrollToRow(tree.depths[state.zoom]);
-};
-
-const addFact = (term, text) => {
-  const row = document.createElement("div");
-  row.append(document.createElement("dt"), document.createElement("dd"));
-  row.firstChild.textContent = term;
-  row.lastChild.textContent = text;
-  byId("facts").append(row);
-};
-
-// What is native and the kernel's first, then JIT code, and what nobody knows last.
-const LEGEND_ORDER = [99, 3, 1, 2, 4, 5, 6, 7, 9, 8];
-const addKinds = () => {
-  byId("kinds").textContent = "";
-  [...kinds.keys()].sort((a, b) => LEGEND_ORDER[kinds[a].code] - LEGEND_ORDER[kinds[b].code] || a - b)
-    .forEach((index) => addKind(kinds[index], index));
-};
-
-const addKind = (kind, index) => {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.value = kind.name;
-  const dot = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  dot.setAttribute("viewBox", "0 0 10 10");
-  const circle = dot.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "rect"));
-  circle.setAttribute("width", "10");
-  circle.setAttribute("height", "10");
-  circle.setAttribute("rx", "3");
-  circle.style.fill = kindPaint(index);
-  const share = document.createElement("i");
-  share.textContent = percent(kind.self, data.samples);
-  button.append(dot, (kind.isJit && kind.name !== "JIT" ? "JIT " : "") + kind.name, share);
-  button.title = "Share of samples in such code itself. Press to pick it out.";
-  button.addEventListener("click", () => {
-    if (!state.only.delete(kind.name)) state.only.add(kind.name);
-    seek();
-    remember(false);
-    show();
-  });
-  byId("kinds").appendChild(document.createElement("li")).append(button);
-};
-
-const nodeAt = (event) => {
-  const frame = graph.getBoundingClientRect();
-  const row = rowAt(event.clientY - frame.top + graph.scrollTop);
-  return boxAt(row, event.clientX - frame.left)?.node ?? -1;
-};
-
-const hover = (node, event) => {
-  showTip(node, event?.clientX, event?.clientY);
-  canvas.style.cursor = node >= 0 ? "pointer" : "default";
-  if (node === hovered) return;
-  hovered = node;
-  describeCurrent();
-  drawSoon();
-};
-
-const select = (node) => {
-  if (node < 0) return;
-  hovered = -1;
-  showTip(-1);
-  selected = node;
-  scrollToRow(tree.depths[node]);
-  describeCurrent();
-  drawSoon();
-};
-
-// The neighbour of a box in its row, among boxes that are shown.
-const beside = (node, step) => {
-  const shown = rows[tree.depths[node]].filter((box) => box.node >= 0);
-  return shown[shown.findIndex((box) => box.node === node) + step]?.node ?? -1;
-};
-const move = (key) => {
-  const node = selected >= 0 && boxOf(selected) ? selected : state.zoom;
-  if (selected < 0) return select(node);
-  const inwards = state.shape === "flame" ? "ArrowUp" : "ArrowDown";
-  if (key === "ArrowLeft" || key === "ArrowRight") return select(beside(node, key === "ArrowLeft" ? -1 : 1));
-  if (key !== inwards) return select(node === 0 ? -1 : tree.parents[node]);
-  const child = (tree.children[node] ?? []).find((one) => boxOf(one));
-  return select(child ?? -1);
-};
-
-const zoomOut = () => zoomTo(tree.parents[state.zoom]);
-
-canvas.addEventListener("pointermove", (event) => {
-  if (event.pointerType !== "touch") hover(nodeAt(event), event);
-});
-canvas.addEventListener("pointerleave", () => hover(-1));
-canvas.addEventListener("click", (event) => {
-  const node = nodeAt(event);
-  if (node < 0) return;
-  const isTouch = event.pointerType === "touch";
-  if (!isTouch || selected === node) zoomTo(node);
-  selected = isTouch ? node : -1;
-  describeCurrent();
-  drawSoon();
-});
-canvas.addEventListener("keydown", (event) => {
-  if (event.key.startsWith("Arrow")) move(event.key);
-  else if ((event.key === "Enter" || event.key === " ") && selected >= 0) zoomTo(selected);
-  else if (event.key === "Home") { selected = 0; zoomTo(0); }
-  else return;
-  event.preventDefault();
-});
-addEventListener("keydown", (event) => {
-  if (event.target === byId("search")) {
-    if (event.key === "Escape") canvas.focus();
+let match = -1;
+const goToMatch = (step) => {
+  const found = foundIn("flame", shownTree());
+  if (state.view === "table") {
+    const at = table.keys.indexOf(table.selected);
+    const key = table.keys[(at + step + table.keys.length + (at < 0 && step < 0 ? 1 : 0)) % table.keys.length];
+    if (key !== undefined) table.on.select(key);
     return;
   }
-  if (event.key === "Escape" && state.zoom) zoomOut();
-  if (event.key === "/" && !event.ctrlKey && !event.metaKey) {
-    event.preventDefault();
-    byId("search").select();
+  if (state.view !== "flame" || !found || found.nodes.length === 0) return;
+  const {nodes} = found;
+  const at = nodes.indexOf(flame.selected);
+  match = at >= 0 ? (at + step + nodes.length) % nodes.length : step > 0 ? 0 : nodes.length - 1;
+  const node = nodes[match];
+  if (!flame.isShown(node)) zoomTo(node); // it is too narrow, or not in the zoomed box
+  flame.select(node);
+  byId("matched").textContent = `${count.format(match + 1)} of ${count.format(nodes.length)} boxes`;
+};
+
+const openHelp = () => byId("help").showModal();
+const KEYS = [
+  ["/", "Search functions and modules", () => byId("search").select()],
+  ["n", "Next match (in the search field: Enter)", () => goToMatch(1)],
+  ["N", "Previous match (in the search field: Shift+Enter)", () => goToMatch(-1)],
+  ["f", "Flame graph", () => change({view: "flame"})],
+  ["t", "Table of functions", () => change({view: "table"})],
+  ["s", "Sandwich: callers and callees of a function", () => change({view: "sandwich"})],
+  ["i", "Inverted order: leaf functions first", () => change({view: "flame", order: state.order === "inverted" ? "callers" : "inverted"})],
+  ["Escape", "Show all: reset the zoom, then the range of times", () => {
+    if (state.view === "flame" && state.zoom) zoomTo(0); else if (state.range) change({range: null});
+  }],
+  ["?", "This help", openHelp],
+];
+const OTHER_KEYS = [
+  ["Arrow keys", "In a chart or the table: move"],
+  ["Enter", "In a chart: zoom; in the table: show callers and callees"],
+  ["m, right button", "Menu of a function: only, hide, merge, collapse, copy"],
+  ["Click", "Zoom to a box"],
+  ["Drag in the time strip", "Select a range of times; a click selects all"],
+];
+for (const [key, text] of [...KEYS, ...OTHER_KEYS]) {
+  byId("keys").append(element("tr", {}, element("th", {scope: "row"}, element("kbd", {textContent: key === "Escape" ? "Esc" : key})),
+    element("td", {textContent: text})));
+}
+
+addEventListener("keydown", (event) => {
+  const isTyping = ["INPUT", "SELECT", "TEXTAREA"].includes(event.target.tagName) && event.target.type !== "radio";
+  if (event.ctrlKey || event.metaKey || event.altKey || byId("help").open) return;
+  if (isTyping) {
+    if (event.key === "Escape") event.target.blur();
+    if (event.key === "Enter" && event.target === byId("search")) goToMatch(event.shiftKey ? -1 : 1);
+    return;
   }
+  const act = KEYS.find(([key]) => key === event.key);
+  if (!act) return;
+  event.preventDefault();
+  act[2]();
 });
+
+byId("ask").addEventListener("click", openHelp);
 byId("search").addEventListener("input", (event) => {
   state.search = event.target.value;
-  seek();
   remember(false);
   show();
 });
-byId("out").addEventListener("click", zoomOut);
-for (const name of ["shape", "order", "group"]) {
-  byId(name).addEventListener("change", (event) => {
-    state[name] = event.target.value;
-    if (name !== "shape") {
-      state.zoom = 0; // a node of another tree
-      pickTree();
-    }
-    remember(true);
-    show();
-    scrollToStart();
+byId("regex").addEventListener("click", () => change({regex: !state.regex}));
+byId("previous").addEventListener("click", () => goToMatch(-1));
+byId("next").addEventListener("click", () => goToMatch(1));
+byId("whole").addEventListener("click", () => change({range: null}));
+for (const id of ["from", "to"]) {
+  byId(id).addEventListener("change", () => {
+    const from = Number(byId("from").value);
+    const to = byId("to").value === "" ? DURATION + SLOT : Number(byId("to").value);
+    if (from < to) change({range: [from, to]}); else showRange();
   });
 }
-graph.addEventListener("scroll", drawSoon, {passive: true});
+for (const name of Object.keys(CHOICES)) {
+  byId(name).addEventListener("change", (event) => change({[name]: event.target.value}));
+}
+
+const addOptions = (id, all, samples, nameOfNumber) => {
+  const select = byId(id);
+  select.append(element("option", {value: "", textContent: all}));
+  for (const [number, total] of [...samples].slice(0, 1000)) {
+    const share = percent(total, data.samples);
+    select.append(element("option", {value: number, textContent: `${nameOfNumber(number).slice(0, 80)} – ${share}`}));
+  }
+  select.hidden = samples.size < 2;
+  select.addEventListener("change", () => change({[id]: select.value === "" ? null : Number(select.value)}));
+};
+const labelOf = (node) => nameOf(~data.frames[node]);
+addOptions("event", "All events", samplesByEvent, (event) => data.events[event] ?? "");
+addOptions("process", "All processes", samplesByProcess, labelOf);
+addOptions("thread", "All threads", samplesByThread, labelOf);
+byId("tiers").hidden = !hasTiers;
+byId("time").hidden = data.counts.length === 0 || !hasTimes;
+
+// Unknown code first, then the kernel and native code, then JIT code.
+const LEGEND_ORDER = [99, 3, 1, 2, 4, 5, 6, 7, 9, 8];
+const legend = kinds.map((_, kind) => kind).sort((a, b) => LEGEND_ORDER[kinds[a].code] - LEGEND_ORDER[kinds[b].code] || a - b);
+for (const kind of legend) {
+  const {name, label} = kinds[kind];
+  const SVG = "http://www.w3.org/2000/svg";
+  const dot = document.createElementNS(SVG, "svg");
+  dot.setAttribute("viewBox", "0 0 10 10");
+  const rect = dot.appendChild(document.createElementNS(SVG, "rect"));
+  for (const [attribute, value] of [["width", 10], ["height", 10], ["rx", 3]]) rect.setAttribute(attribute, value);
+  const button = element("button", {type: "button", value: name, title: "Share of samples in code of this kind. Press to highlight it."},
+    dot, label, element("i"));
+  button.addEventListener("click", () => {
+    const only = new Set(state.only);
+    if (!only.delete(name)) only.add(name);
+    change({only});
+  });
+  byId("kinds").append(element("li", {}, button));
+}
+
 addEventListener("popstate", readAddress);
 addEventListener("hashchange", readAddress);
-isDark.addEventListener("change", () => {
-  addKinds();
-  show();
-});
-new ResizeObserver(() => {
-  refresh();
-}).observe(graph);
+isDark.addEventListener("change", show);
 
-document.title = (data.title || "Stacks") + " – flame graph";
-byId("title").textContent = data.title || "Flame graph";
-byId("about").textContent = [data.command, data.host].filter(Boolean).join("  ·  ");
-addFact("Samples", count.format(data.samples));
-addFact("Seconds", (data.duration / 1e9).toFixed(2));
+const addFact = (term, text) => byId("facts").append(element("div", {}, element("dt", {textContent: term}), element("dd", {textContent: text})));
+const program = () => {
+  const [process] = samplesByProcess.keys();
+  return process === undefined ? "" : labelOf(process).replace(/ \(pid -?\d+\)$/, "");
+};
+const heading = program() || data.title || "Flame graph";
+document.title = [heading, hasTimes && seconds(DURATION), amount(data.samples)].filter(Boolean).join(" – ");
+byId("title").textContent = heading;
+byId("about").textContent = [data.title, data.command, data.host].filter(Boolean).join("  ·  ");
+byId("unit").textContent = UNIT[0].toUpperCase() + UNIT.slice(1);
+addFact(byId("unit").textContent, count.format(data.samples));
+if (hasTimes) addFact("Duration", seconds(DURATION));
 if (data.events.length > 0) addFact(data.events.length > 1 ? "Events" : "Event", data.events.join(", "));
 if (data.exporter) addFact("Made by", data.exporter);
-addKinds();
 readAddress();

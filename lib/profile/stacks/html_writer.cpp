@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <tuple>
+#include <utility>
 #include <vector>
 
+#include "perfmap/runtimes.hpp"
 #include "perfmap/text.hpp"
 #include "stacks/code_class.hpp"
 #include "stacks/flame_page.hpp"
@@ -28,42 +31,110 @@ void write_page_string(OutputFile& out, std::string_view bytes) {
   out.write(text += '"');
 }
 
+/// Samples of one node of the tree and one event, counted by slots of time. The slots begin with
+/// 100 microseconds. They become twice as wide whenever there are too many counts, so memory and
+/// the page's size have a limit, however many samples there are.
+class SlotCounts {
+ public:
+  struct Count {
+    std::uint64_t slot;
+    std::uint32_t node;
+    std::uint32_t event;
+    std::uint64_t samples;
+  };
+
+  void add(std::uint64_t time, std::uint32_t node, std::uint32_t event, std::uint64_t samples) {
+    counts_.push_back({time / width_, node, event, samples});
+    if (counts_.size() >= max_kept_) shrink();
+  }
+
+  /// Sorted by slot, node and event, which are different in each.
+  const std::vector<Count>& finish() {
+    shrink();
+    return counts_;
+  }
+
+  std::uint64_t width() const noexcept { return width_; }  ///< of a slot, in nanoseconds
+
+ private:
+  /// A page of so many counts has about 3 MB of them. More are kept only if a slot that has all
+  /// samples has more, because each distinct stack needs one.
+  static constexpr std::size_t kMaxWritten = std::size_t{1} << 18;
+
+  void shrink() {
+    merge();
+    while (counts_.size() > kMaxWritten && counts_.back().slot != 0) {
+      width_ *= 2;
+      for (Count& count : counts_) count.slot /= 2;
+      merge();
+    }
+    max_kept_ = std::max(4 * kMaxWritten, 2 * counts_.size());
+  }
+
+  void merge() {
+    const auto key = [](const Count& count) {
+      return std::tie(count.slot, count.node, count.event);
+    };
+    std::sort(counts_.begin(), counts_.end(),
+              [&](const Count& a, const Count& b) { return key(a) < key(b); });
+    std::size_t kept = 0;
+    for (const Count& count : counts_) {
+      if (kept != 0 && key(counts_[kept - 1]) == key(count)) {
+        counts_[kept - 1].samples += count.samples;
+      } else {
+        counts_[kept++] = count;
+      }
+    }
+    counts_.resize(kept);
+  }
+
+  std::vector<Count> counts_;
+  std::size_t max_kept_ = 4 * kMaxWritten;
+  std::uint64_t width_ = 100'000;
+};
+
 /// A page that shows the stacks as a flame graph: flame_page.html with the stacks as JSON.
 ///
-/// The tree has processes, their threads, and functions; each node has its parent, its function and
-/// the number of samples that end there. Node 0 is the root, and its own parent.
+/// The tree has processes, their threads, and functions; each node has its parent and its function.
+/// Node 0 is the root, and its own parent. Each count says how many samples of an event ended at a
+/// node in a slot of time.
 class HtmlWriter : public StackWriter {
  public:
   explicit HtmlWriter(WriterInput input)
       : input_(std::move(input)), frames_(input_.table, input_.options.merge_tiers, false) {}
 
   void add(const StackSample& sample) override {
-    if (samples_ == 0) first_time_ = sample.time;
-    last_time_ = sample.time;
-    ++samples_;
+    const bool is_weighted = event_of(input_.profile, sample).is_weighted;
+    const std::uint64_t weight = is_weighted ? sample.period : 1;
+    const std::uint64_t time = is_weighted ? 0 : sample.time;  // not in nanoseconds
+    if (samples_ == 0) first_time_ = last_time_ = time;
+    last_time_ = std::max(last_time_, time);
+    samples_ += weight;
     std::uint32_t node = tree_.child(0, label(sample.process_comm, " (pid ", sample.pid));
     node = tree_.child(node, label(sample.comm, " (tid ", sample.tid));
     for (std::size_t i = sample.frames.size(); i-- > 0;) {
       node = tree_.child(node, frame_of(sample.frames[i]));
     }
-    if (node >= counts_.size()) counts_.resize(tree_.size());
-    ++counts_[node];
+    counts_.add(time - std::min(first_time_, time), node, sample.event, weight);
   }
 
   Result<void> finish() override {
-    counts_.resize(tree_.size());
     OutputFile& out = input_.out;
     out.write(kBeforeBody);
-    out.write("{\"schema\":\"perfmap.flame/1\"");
+    out.write("{\"schema\":\"perfmap.flame/2\"");
     member("title", input_.profile.title);
     member("command", input_.profile.command);
     member("host", input_.profile.hostname);
     member("exporter", input_.profile.exporter);
     out.write(",\"samples\":" + std::to_string(samples_));
+    member("start", seconds_text(first_time_));
     out.write(",\"duration\":" + std::to_string(last_time_ - first_time_));
+    const auto& events = input_.profile.events;
+    if (!events.empty() && events[0].is_weighted) member("unit", events[0].name);
     write_events();
     write_functions();
     write_nodes();
+    write_counts();
     out.write("}");
     out.write(kAfterBody);
     return {};
@@ -94,6 +165,7 @@ class HtmlWriter : public StackWriter {
 
   /// Labels are the frames of the first two levels.
   std::uint32_t label(std::string_view comm, std::string_view what, pid_t id) {
+    if (id < 0) return labels_.add(comm);  // unknown
     return labels_.add(std::string(comm).append(what) + std::to_string(id) + ")");
   }
 
@@ -137,6 +209,7 @@ class HtmlWriter : public StackWriter {
     numbers("first_lines", frames_.size(), [&](std::uint32_t i) { return lines_[i].first; });
     numbers("last_lines", frames_.size(), [&](std::uint32_t i) { return lines_[i].last; });
     numbers("tiers", frames_.size(), string_of(&FrameFunction::tier));
+    write_merged_names(strings);
     numbers("classes", frames_.size(), [&](std::uint32_t i) {
       return static_cast<unsigned>(code_class(frames_.function(i)));
     });
@@ -150,11 +223,40 @@ class HtmlWriter : public StackWriter {
            [&](std::uint32_t i) { write_page_string(input_.out, labels_[i]); });
   }
 
+  /// The names without tiers, of functions whose names have one; 0: the same name.
+  void write_merged_names(StringPool& strings) {
+    std::vector<std::uint32_t> merged(frames_.size());
+    bool any = false;
+    for (std::uint32_t i = 0; i < merged.size(); ++i) {
+      const FrameFunction& function = frames_.function(i);
+      if (function.kind != FrameKind::jit || function.tier.empty()) continue;
+      const std::string name = without_tier(function.name);
+      if (name == function.name) continue;
+      merged[i] = strings.add(name);
+      any = true;
+    }
+    if (any) numbers("merged", merged.size(), [&](std::uint32_t i) { return merged[i]; });
+  }
+
   void write_nodes() {
     const auto nodes = static_cast<std::uint32_t>(tree_.size());
-    numbers("parents", nodes, [&](std::uint32_t i) { return i == 0 ? 0 : tree_[i].parent; });
+    // Mostly 1, so that the page is smaller than with the parents' numbers.
+    numbers("parent_distances", nodes,
+            [&](std::uint32_t i) { return i == 0 ? 0 : i - tree_[i].parent; });
     numbers("frames", nodes, [&](std::uint32_t i) { return i == 0 ? 0 : tree_[i].frame; });
-    numbers("counts", nodes, [&](std::uint32_t i) { return counts_[i]; });
+  }
+
+  void write_counts() {
+    const auto& counts = counts_.finish();
+    input_.out.write(",\"slot\":" + std::to_string(counts_.width()));
+    std::uint64_t slot = 0;
+    numbers("slots", counts.size(),
+            [&](std::uint32_t i) { return counts[i].slot - std::exchange(slot, counts[i].slot); });
+    numbers("nodes", counts.size(), [&](std::uint32_t i) { return counts[i].node; });
+    if (input_.profile.events.size() > 1) {
+      numbers("events_of", counts.size(), [&](std::uint32_t i) { return counts[i].event; });
+    }
+    numbers("counts", counts.size(), [&](std::uint32_t i) { return counts[i].samples; });
   }
 
   WriterInput input_;
@@ -164,7 +266,7 @@ class HtmlWriter : public StackWriter {
   bool has_doubts_ = false;
   StringPool labels_;
   StackTree tree_;
-  std::vector<std::uint64_t> counts_;  // samples that end at a node
+  SlotCounts counts_;
   std::uint64_t samples_ = 0;
   std::uint64_t first_time_ = 0;
   std::uint64_t last_time_ = 0;

@@ -85,13 +85,60 @@ TEST_CASE("the HTML page has the tree of processes, threads and functions", "[st
   const json data = data_of(every_kind().in(StackFormat::html));
   CHECK(data["samples"] == 6);
   CHECK(data["labels"] == json({"", "app (pid 7)", "app (tid 7)", "worker (a b) (tid 8)"}));
-  CHECK(data["parents"].size() == data["counts"].size());
+  CHECK(data["parent_distances"].size() == data["frames"].size());
+  for (const char* column : {"slots", "nodes", "events_of"}) {
+    if (data.contains(column)) CHECK(data[column].size() == data["counts"].size());
+  }
   CHECK(data["names"][1] == "main");
   CHECK(data["first_lines"][1] == 12);
   CHECK(data["last_lines"][1] == 12);
   std::uint64_t total = 0;
   for (const std::uint64_t count : data["counts"]) total += count;
   CHECK(total == 6);
+}
+
+TEST_CASE("the HTML page has the name of each function without its tier", "[stacks]") {
+  const json data = data_of(every_kind().in(StackFormat::html));
+  std::size_t merged = 0;
+  for (std::size_t i = 0; i < data["names"].size(); ++i) {
+    const std::string name = data["names"][i];
+    const std::string without_tier = data["strings"][data["merged"][i].get<std::size_t>()];
+    if (name.ends_with("foo /a.js:1:13")) {
+      CHECK(without_tier == "foo /a.js:1:13");
+      ++merged;
+    } else {
+      CHECK(without_tier.empty());
+    }
+  }
+  CHECK(merged == 2);
+  CHECK_FALSE(
+      data_of(every_kind().in(StackFormat::html, {.merge_tiers = true})).contains("merged"));
+}
+
+TEST_CASE("the HTML page has the time and event of samples", "[stacks]") {
+  const json data = data_of(every_kind().in(StackFormat::html));
+  CHECK(data["start"] == "1.010000000");
+  CHECK(data["duration"] == 50'000'000);
+  CHECK(data["slot"] == 100'000);
+  CHECK(data["slots"] == json({0, 100, 100, 100, 100, 100}));
+  CHECK(data["events_of"].size() == 6);
+}
+
+TEST_CASE("the HTML page of many samples has few counts, in wider slots of time", "[stacks]") {
+  Stacks stacks;
+  const auto frames = stacks.frames({stacks.place(test::kMain, 0x124c, 0x4c)});
+  constexpr std::size_t kSamples = 1'200'000;
+  for (std::size_t i = 0; i < kSamples; ++i) stacks.add(frames, i % 3 == 0 ? 8 : 7);
+  const json data = data_of(stacks.in(StackFormat::html));
+  CHECK(data["samples"] == kSamples);
+  CHECK(data["counts"].size() <= std::size_t{1} << 18);
+  std::uint64_t total = 0, slots = 0;
+  for (const std::uint64_t count : data["counts"]) total += count;
+  for (const std::uint64_t distance : data["slots"]) slots += distance;
+  CHECK(total == kSamples);
+  const std::uint64_t width = data["slot"], duration = data["duration"];
+  CHECK(width > 100'000);
+  CHECK(slots == duration / width);
 }
 
 TEST_CASE("merge_tiers merges the tiers of a function", "[stacks]") {

@@ -143,7 +143,7 @@ struct StackProfile {
     bool is_frequency = false;
     bool is_sampled = true;  ///< false: it only records mappings, and has no samples
     /// A sample counts as often as its period says, in a unit of its own, such as ticks of a log.
-    /// For folded and speedscope.
+    /// For folded, speedscope and html, which then shows no times.
     bool is_weighted = false;
   };
   std::vector<Event> events = {};
@@ -193,9 +193,10 @@ PERFMAP_API std::vector<std::string> stack_format_names();
 /// text formats, control bytes and invalid UTF-8 become \xNN; in JSON, invalid UTF-8 becomes
 /// U+FFFD.
 ///
-/// Memory: folded, pprof and html hold each distinct stack once, speedscope four to twelve bytes
-/// per sample, firefox sixteen, perf-script the text of each distinct place, jsonl nothing. The
-/// output depends on the input only: it is the same in every run.
+/// Memory: folded, pprof and html hold each distinct stack once, html also up to 40 MiB of counts
+/// by time (more only for more than half a million distinct stacks), speedscope four to twelve
+/// bytes per sample, firefox sixteen, perf-script the text of each distinct place, jsonl nothing.
+/// The output depends on the input only: it is the same in every run.
 class PERFMAP_API StackWriter {
  public:
   struct Options {

@@ -1,0 +1,310 @@
+// A chart: a canvas that shows a tree as rows of boxes, of which only those in sight are drawn.
+
+const ROW = 21;
+const SHOWN_LETTERS = 400;
+const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif';
+const isDark = matchMedia("(prefers-color-scheme: dark)");
+
+// Hue, saturation and lightness by class of code.
+const PAINTS = [[40, 6, 80], [22, 88, 72], [212, 72, 78], [188, 52, 80], [354, 80, 79], [46, 88, 70],
+  [318, 58, 80], [150, 46, 69], [262, 62, 83], [84, 44, 71]];
+const INK = "#1b1916";
+
+const kindPaint = (kind, shade = 0) => {
+  const {code, twin} = kinds[kind];
+  const [hue, saturation, lightness] = PAINTS[code];
+  const light = lightness + shade - (isDark.matches ? 13 : 0);
+  return `hsl(${hue + twin * 20} ${saturation - (isDark.matches ? 14 : 0)}% ${light}%)`;
+};
+
+// A function has the same shade everywhere; neighbours of one kind differ a little.
+const shades = new Map();
+const shadeOf = (key) => {
+  let shade = shades.get(key);
+  if (shade === undefined) {
+    let hash = 7;
+    for (const letter of nameOf(key).slice(0, 60)) hash = (hash * 31 + letter.codePointAt(0)) % 9973;
+    shade = (hash % 7) - 3;
+    shades.set(key, shade);
+  }
+  return shade;
+};
+
+const paintOf = (key) => key >= 0 ? kindPaint(kindOf[key], shadeOf(key)) : isDark.matches ? "hsl(220 14% 68%)" : "hsl(220 14% 88%)";
+
+const themeColors = () => {
+  const style = getComputedStyle(document.documentElement);
+  const colors = {};
+  for (const name of ["text", "quiet", "accent", "card", "line", "field"]) {
+    colors[name] = style.getPropertyValue(`--${name}`).trim();
+  }
+  return colors;
+};
+
+const fitted = (pen, name, width) => {
+  const text = name.slice(0, SHOWN_LETTERS);
+  if (text.length === name.length && pen.measureText(text).width <= width) return text;
+  let low = 0;
+  let high = Math.min(text.length, Math.ceil(width / 3));
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (pen.measureText(text.slice(0, middle) + "…").width <= width) low = middle; else high = middle - 1;
+  }
+  return low < 2 ? "" : text.slice(0, low) + "…";
+};
+
+// The rows of a node: the nodes above it over the whole width, then its boxes from left to right.
+// Boxes too narrow to be seen become one with their neighbours, as node -1, and what is below them
+// is left out.
+const layOut = (tree, zoom, width) => {
+  const rows = tree.pathTo(zoom).map((node) => [{node, x: 0, width, isAbove: node !== zoom}]);
+  const scale = width / Math.max(tree.totals[zoom], 1);
+  const origin = tree.begins[zoom];
+  let level = [zoom];
+  while (level.length > 0) {
+    const boxes = [];
+    const next = [];
+    for (const parent of level) {
+      for (const node of tree.childrenOf(parent)) {
+        const x = (tree.begins[node] - origin) * scale;
+        const wide = tree.totals[node] * scale;
+        const last = boxes[boxes.length - 1];
+        if (wide >= 0.5) {
+          boxes.push({node, x, width: wide, isAbove: false});
+          next.push(node);
+        } else if (last && last.node < 0 && x - (last.x + last.width) < 0.5) {
+          last.width = x + wide - last.x;
+        } else {
+          boxes.push({node: -1, x, width: wide, isAbove: false});
+        }
+      }
+    }
+    if (next.length > 0) rows.push(boxes);
+    level = next;
+  }
+  return rows;
+};
+
+// What is sought in a tree: marks of nodes, the samples that have one, and the marked nodes in the
+// order in which one reads them.
+const findIn = (tree, isSought) => {
+  const hits = new Uint8Array(tree.size);
+  const covered = new Uint8Array(tree.size); // boxes above each other count once
+  const nodes = [];
+  let samples = 0;
+  for (let node = 0; node < tree.size; ++node) {
+    if (node > 0) covered[node] = covered[tree.parents[node]];
+    if (tree.totals[node] === 0 || !isSought(tree.keys[node])) continue;
+    hits[node] = 1;
+    nodes.push(node);
+    if (!covered[node]) samples += tree.totals[node];
+    covered[node] = 1;
+  }
+  nodes.sort((a, b) => tree.begins[a] - tree.begins[b] || tree.depths[a] - tree.depths[b]);
+  return {hits, nodes, samples};
+};
+
+class Chart {
+  // `scroller` holds the canvas and an element that gives it its height. `on` has the callbacks
+  // describe(), hover(node, event), zoom(node) and menu(node, x, y).
+  constructor(scroller, on) {
+    this.scroller = scroller;
+    this.room = scroller.querySelector(".room");
+    this.canvas = scroller.querySelector("canvas");
+    this.pen = this.canvas.getContext("2d", {alpha: false});
+    this.on = on;
+    this.growsUp = false;
+    this.tree = null;
+    this.found = null; // the result of findIn(); null: nothing is sought
+    this.rows = [];
+    this.zoom = 0;
+    this.hovered = -1;
+    this.selected = -1;
+    this.isDue = false;
+    this.listen();
+  }
+
+  show(tree, zoom, found) {
+    if (tree !== this.tree) this.hovered = this.selected = -1;
+    this.tree = tree;
+    this.zoom = zoom;
+    this.found = found;
+    this.refresh();
+  }
+
+  // After any change that moves boxes.
+  refresh() {
+    const {clientWidth: width, clientHeight: height} = this.scroller;
+    if (this.tree === null || width === 0) return;
+    const ratio = window.devicePixelRatio || 1;
+    this.canvas.width = Math.round(width * ratio);
+    this.canvas.height = Math.round(height * ratio);
+    this.pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    this.rows = layOut(this.tree, this.zoom, width);
+    this.room.style.height = this.rows.length * ROW + "px";
+    this.draw();
+  }
+
+  get height() { return Math.max(this.rows.length * ROW, this.scroller.clientHeight); }
+  rowTop(row) { return this.growsUp ? this.height - (row + 1) * ROW : row * ROW; }
+  rowAt(y) { return Math.floor((this.growsUp ? this.height - y : y) / ROW); }
+
+  drawBox(box, top, colors) {
+    const {pen, tree} = this;
+    const wide = box.width - (box.width > 3 ? 1 : box.width > 1 ? 0.4 : 0);
+    pen.globalAlpha = 1;
+    if (box.node < 0) {
+      pen.fillStyle = colors.line;
+      pen.fillRect(box.x, top, Math.max(wide, 0.5), ROW - 1);
+      return;
+    }
+    const isDim = this.found !== null && !this.found.hits[box.node];
+    pen.globalAlpha = isDim ? 0.22 : box.isAbove ? 0.6 : 1;
+    pen.fillStyle = paintOf(tree.keys[box.node]);
+    pen.fillRect(box.x, top, wide, ROW - 1);
+    pen.globalAlpha = isDim ? 0.5 : 1;
+    if (wide > 22) {
+      pen.fillStyle = isDim || (box.isAbove && isDark.matches) ? colors.text : INK;
+      pen.fillText(fitted(pen, tree.name(box.node), wide - 10), box.x + 5, top + ROW / 2);
+    }
+    pen.globalAlpha = 1;
+    if (box.node === this.hovered || box.node === this.selected) {
+      const isSelected = box.node === this.selected;
+      pen.strokeStyle = isSelected ? colors.accent : colors.text;
+      pen.lineWidth = isSelected ? 2 : 1;
+      pen.strokeRect(box.x + 1, top + 1, Math.max(wide - 2, 1), ROW - 3);
+    }
+  }
+
+  draw() {
+    const {pen, scroller} = this;
+    const colors = themeColors();
+    pen.globalAlpha = 1;
+    pen.fillStyle = colors.card;
+    pen.fillRect(0, 0, this.canvas.width, this.canvas.height);
+    pen.font = FONT;
+    pen.textBaseline = "middle";
+    this.rows.forEach((boxes, row) => {
+      const top = this.rowTop(row) - scroller.scrollTop;
+      if (top + ROW < 0 || top > scroller.clientHeight) return;
+      for (const box of boxes) this.drawBox(box, top, colors);
+    });
+  }
+
+  drawSoon() {
+    if (this.isDue) return;
+    this.isDue = true;
+    requestAnimationFrame(() => {
+      this.isDue = false;
+      this.draw();
+    });
+  }
+
+  nodeAt(event) {
+    const frame = this.scroller.getBoundingClientRect();
+    const x = event.clientX - frame.left;
+    const boxes = this.rows[this.rowAt(event.clientY - frame.top + this.scroller.scrollTop)] ?? [];
+    let low = 0;
+    let high = boxes.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (boxes[middle].x + boxes[middle].width <= x) low = middle + 1; else high = middle;
+    }
+    return boxes[low] && boxes[low].x <= x ? boxes[low].node : -1;
+  }
+
+  isShown(node) { return this.rows[this.tree.depths[node]]?.some((box) => box.node === node) ?? false; }
+
+  scrollTo(node) {
+    const top = this.rowTop(this.tree.depths[node]);
+    const {scroller} = this;
+    if (top < scroller.scrollTop) scroller.scrollTop = top - ROW;
+    if (top + ROW > scroller.scrollTop + scroller.clientHeight) {
+      scroller.scrollTop = top + 2 * ROW - scroller.clientHeight;
+    }
+  }
+  scrollToRoot() { this.scroller.scrollTop = this.growsUp ? this.height : 0; }
+
+  // The node of which details are shown.
+  get current() { return this.hovered >= 0 ? this.hovered : this.selected >= 0 ? this.selected : this.zoom; }
+
+  hover(node, event) {
+    this.canvas.style.cursor = node >= 0 ? "pointer" : "default";
+    const isNew = node !== this.hovered;
+    this.hovered = node;
+    this.on.hover(node, event);
+    if (isNew) this.drawSoon();
+  }
+
+  select(node) {
+    if (node < 0) return;
+    this.hover(-1);
+    this.selected = node;
+    this.scrollTo(node);
+    this.on.describe();
+    this.drawSoon();
+  }
+
+  // Selects the neighbour of the selected box, among boxes that are shown.
+  move(arrow) {
+    if (this.selected < 0 || !this.isShown(this.selected)) return this.select(this.zoom);
+    const node = this.selected;
+    if (arrow === (this.growsUp ? "ArrowUp" : "ArrowDown")) {
+      return this.select(this.tree.childrenOf(node).find((child) => this.isShown(child)) ?? -1);
+    }
+    if (arrow.endsWith("Up") || arrow.endsWith("Down")) {
+      return this.select(node === 0 ? -1 : this.tree.parents[node]);
+    }
+    const row = this.rows[this.tree.depths[node]].filter((box) => box.node >= 0);
+    const at = row.findIndex((box) => box.node === node);
+    this.select(row[at + (arrow === "ArrowLeft" ? -1 : 1)]?.node ?? -1);
+  }
+
+  listen() {
+    const {canvas} = this;
+    canvas.addEventListener("pointermove", (event) => {
+      if (event.pointerType !== "touch") this.hover(this.nodeAt(event), event);
+    });
+    canvas.addEventListener("pointerleave", () => this.hover(-1));
+    canvas.addEventListener("click", (event) => {
+      const node = this.nodeAt(event);
+      if (node < 0) return;
+      // A finger cannot hover: the first touch shows details, the second one zooms.
+      const isTouch = event.pointerType === "touch";
+      if (!isTouch || this.selected === node) this.on.zoom(node);
+      this.selected = isTouch ? node : -1;
+      this.on.describe();
+      this.drawSoon();
+    });
+    canvas.addEventListener("contextmenu", (event) => {
+      const node = this.nodeAt(event);
+      if (node < 0) return;
+      event.preventDefault();
+      this.select(node);
+      this.on.menu(node, event.clientX, event.clientY);
+    });
+    canvas.addEventListener("keydown", (event) => this.press(event));
+    this.scroller.addEventListener("scroll", () => this.drawSoon(), {passive: true});
+    new ResizeObserver(() => this.refresh()).observe(this.scroller);
+  }
+
+  press(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const {key} = event;
+    if (key.startsWith("Arrow")) this.move(key);
+    else if ((key === "Enter" || key === " ") && this.selected >= 0) this.on.zoom(this.selected);
+    else if (key === "Home") this.on.zoom(0);
+    else if (key === "m" || key === "ContextMenu") this.openMenu();
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  openMenu() {
+    const node = this.selected >= 0 ? this.selected : this.zoom;
+    const frame = this.scroller.getBoundingClientRect();
+    const top = this.rowTop(this.tree.depths[node]) - this.scroller.scrollTop;
+    const box = this.rows[this.tree.depths[node]]?.find((one) => one.node === node);
+    this.on.menu(node, frame.left + (box?.x ?? 0) + 12, frame.top + top + ROW);
+  }
+}

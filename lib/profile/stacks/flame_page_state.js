@@ -1,0 +1,158 @@
+// The state of the page, what follows from it, and the address that contains it.
+
+const CHOICES = {
+  view: ["flame", "table", "sandwich"],
+  order: ["callers", "inverted"],
+  shape: ["icicle", "flame"],
+  group: ["threads", "processes", "all"],
+  tiers: ["apart", "merged"],
+  strip: ["threads", "heat"],
+};
+const SORTS = {self: false, total: false, name: true, module: true}; // whether ascending comes first
+
+const state = {};
+const selectionOf = () => ({event: state.event, process: state.process, thread: state.thread, range: state.range});
+
+// What the views show, computed when it is needed and kept until something that it depends on
+// changes.
+const cache = new Map();
+const kept = (name, dependsOn, make) => {
+  const id = JSON.stringify(dependsOn);
+  if (cache.get(name)?.id !== id) cache.set(name, {id, value: make()});
+  return cache.get(name).value;
+};
+const structureId = () => [state.group, state.tiers, state.steps];
+const currentView = () => kept("view", structureId(), () =>
+  state.steps.reduce(applyStep, grouped(DATA_VIEW, state.group, state.tiers === "merged")));
+const currentTree = () => kept("tree", [structureId(), selectionOf()], () => Tree.of(currentView(), selectionOf()));
+const invertedTree = () => kept("inverted", [structureId(), selectionOf()], () =>
+  Tree.of(kept("inverted view", structureId(), () => inverted(currentView())), selectionOf()));
+const shownTree = () => state.order === "inverted" ? invertedTree() : currentTree();
+const currentSums = () => kept("sums", [structureId(), selectionOf()], () => sumsOf(currentTree()));
+const currentSandwich = () => kept("sandwich", [structureId(), selectionOf(), state.chosen], () =>
+  callersAndCallees(currentTree(), state.chosen));
+
+const searchId = () => [state.search, state.regex, [...state.only]];
+
+// Search: which keys are sought. null: nothing is; an invalid regular expression finds nothing.
+const currentSearch = () => kept("search", searchId(), () => {
+  if (state.search === "" && state.only.size === 0) return {isSought: null, isInvalid: false};
+  let isMatch = () => true;
+  let isInvalid = false;
+  if (state.regex && state.search !== "") {
+    try {
+      const expression = new RegExp(state.search, "iu");
+      isMatch = (text) => expression.test(text);
+    } catch {
+      isInvalid = true;
+      isMatch = () => false;
+    }
+  } else if (state.search !== "") {
+    const text = state.search.toLowerCase();
+    isMatch = (name) => name.toLowerCase().includes(text);
+  }
+  const byModule = new Map();
+  const isModule = (module) => {
+    if (!byModule.has(module)) byModule.set(module, isMatch(module));
+    return byModule.get(module);
+  };
+  const marks = functions.map(({name, module}, key) =>
+    (state.only.size === 0 || state.only.has(kinds[kindOf[key]].name)) && (isMatch(name) || isModule(module)));
+  const labels = data.labels.map((label) => state.only.size === 0 && isMatch(label));
+  return {isSought: (key) => key === ROOT ? false : key < 0 ? labels[~key] : marks[key], isInvalid};
+});
+// What is found in a tree, of which `name` says what it shows; null: nothing is sought.
+const foundIn = (name, tree) => kept(`found in ${name}`, [searchId(), structureId(), selectionOf(), state.order, state.chosen], () => {
+  const {isSought} = currentSearch();
+  return isSought && findIn(tree, isSought);
+});
+// Of each node of the data: whether its stack has something that is sought. The strip shows it.
+const soughtNodes = () => kept("sought nodes", [searchId(), state.tiers], () => {
+  const {isSought} = currentSearch();
+  if (isSought === null) return null;
+  const marks = new Uint8Array(NODES);
+  for (let node = 1; node < NODES; ++node) {
+    const key = keyOfNode[node];
+    const shown = key >= 0 && state.tiers === "merged" ? functions[key].merged : key;
+    marks[node] = marks[parentOf[node]] || isSought(shown) ? 1 : 0;
+  }
+  return marks;
+});
+
+const numberIn = (text, isValid) => {
+  const number = text === null || text.trim() === "" ? NaN : Number(text);
+  return Number.isInteger(number) && isValid(number) ? number : null;
+};
+const isFunction = (key) => key >= 0 && key < functions.length;
+const addressOf = () => {
+  const parts = new URLSearchParams();
+  for (const [name, [first]] of Object.entries(CHOICES)) if (state[name] !== first) parts.set(name, state[name]);
+  for (const name of ["event", "process", "thread"]) if (state[name] !== null) parts.set(name, state[name]);
+  if (state.range) parts.set("range", state.range.map((time) => +time.toFixed(6)).join("-"));
+  for (const {kind, key} of state.steps) parts.append("step", `${kind}.${key}`);
+  if (state.search) parts.set("search", state.search);
+  if (state.regex) parts.set("regex", "yes");
+  for (const name of state.only) parts.append("only", name);
+  if (state.zoom) parts.set("zoom", state.zoom);
+  if (state.view === "sandwich" && state.chosen !== null) parts.set("of", state.chosen);
+  if (state.sort.column !== "self" || state.sort.isAscending) {
+    parts.set("sort", state.sort.column + (state.sort.isAscending ? ".up" : ".down"));
+  }
+  return "#" + parts;
+};
+const remember = (isStep) => {
+  const now = addressOf();
+  if (now === (location.hash || "#")) return;
+  history[isStep ? "pushState" : "replaceState"](null, "", now);
+};
+
+const readRange = (text) => {
+  const parts = /^([0-9.]+)-([0-9.]+)$/.exec(text ?? "");
+  const range = parts && [Number(parts[1]), Number(parts[2])];
+  return range && range[0] < range[1] && range[1] < 1e12 ? range : null;
+};
+const readStep = (text) => {
+  const [kind, number] = text.split(".");
+  const key = numberIn(number ?? null, isFunction);
+  return Object.hasOwn(STEPS, kind) && key !== null ? [{kind, key}] : [];
+};
+// Anything in the address that does not belong to this page is ignored.
+const readAddress = () => {
+  const parts = new URLSearchParams(location.hash.slice(1));
+  for (const [name, values] of Object.entries(CHOICES)) {
+    state[name] = values.includes(parts.get(name)) ? parts.get(name) : values[0];
+  }
+  if (!hasTiers) state.tiers = "apart";
+  state.event = numberIn(parts.get("event"), (event) => samplesByEvent.has(event));
+  state.process = numberIn(parts.get("process"), (node) => samplesByProcess.has(node));
+  state.thread = numberIn(parts.get("thread"), (node) => samplesByThread.has(node));
+  state.range = readRange(parts.get("range"));
+  state.steps = parts.getAll("step").slice(0, 100).flatMap(readStep);
+  state.search = parts.get("search") ?? "";
+  state.regex = parts.get("regex") === "yes";
+  state.only = new Set(parts.getAll("only").filter((name) => kinds.some((kind) => kind.name === name)));
+  state.chosen = numberIn(parts.get("of"), isFunction);
+  const [column, direction] = (parts.get("sort") ?? "").split(".");
+  state.sort = Object.hasOwn(SORTS, column) ? {column, isAscending: direction === "up"} : {column: "self", isAscending: false};
+  state.zoom = numberIn(parts.get("zoom"), (node) => node > 0 && node < shownTree().size) ?? 0;
+  show();
+  flame.scrollToRoot();
+  if (state.zoom) flame.scrollTo(state.zoom);
+};
+
+// Changes of these make another tree, in which a node has another number.
+const MAKES_TREE = ["order", "group", "tiers", "steps"];
+const change = (changes) => {
+  if (MAKES_TREE.some((name) => name in changes)) state.zoom = 0;
+  Object.assign(state, changes);
+  tip.hidden = true;
+  remember(true);
+  show();
+  if (MAKES_TREE.concat("shape", "view").some((name) => name in changes)) flame.scrollToRoot();
+};
+
+const zoomTo = (node) => {
+  if (node === state.zoom) return;
+  change({zoom: node});
+  flame.scrollTo(node);
+};

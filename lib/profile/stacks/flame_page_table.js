@@ -1,0 +1,115 @@
+// The table of functions, with their own samples and those of stacks that they are in.
+
+const TABLE_STEP = 100; // rows at once
+
+const shareCell = (samples, whole) => {
+  const cell = element("td", {className: "number"}, element("span", {textContent: count.format(samples)}),
+    element("i", {textContent: percent(samples, whole)}));
+  cell.style.setProperty("--share", `${100 * samples / Math.max(whole, 1)}%`);
+  return cell;
+};
+
+class FunctionTable {
+  // `on` has the callbacks sort(column), select(key), open(key) and menu(key, x, y).
+  constructor(table, on) {
+    this.table = table;
+    this.body = table.querySelector("tbody");
+    this.more = byId("more");
+    this.on = on;
+    this.keys = [];
+    this.selected = -1;
+    this.shown = TABLE_STEP;
+    this.listen();
+  }
+
+  // `sums` as sumsOf() returns them; `isSought` is null if all functions are.
+  show(sums, whole, {column, isAscending}, isSought) {
+    this.sums = sums;
+    this.whole = whole;
+    const values = {
+      self: (key) => sums.selfs[key],
+      total: (key) => sums.totals[key],
+      name: (key) => functions[key].name.toLowerCase(),
+      module: (key) => functions[key].module.toLowerCase(),
+    }[column];
+    const sign = isAscending ? 1 : -1;
+    this.keys = functions.map((_, key) => key).filter((key) => sums.totals[key] > 0 && (isSought?.(key) ?? true));
+    const sorted = new Map(this.keys.map((key) => [key, values(key)]));
+    this.keys.sort((a, b) => {
+      const [left, right] = [sorted.get(a), sorted.get(b)];
+      if (left !== right) return left < right ? -sign : sign;
+      return sums.totals[b] - sums.totals[a] || a - b;
+    });
+    for (const head of this.table.querySelectorAll("th[data-column]")) {
+      const isSorted = head.dataset.column === column;
+      head.ariaSort = isSorted ? (isAscending ? "ascending" : "descending") : "none";
+    }
+    this.shown = TABLE_STEP;
+    this.fill();
+  }
+
+  fill() {
+    this.body.replaceChildren(...this.keys.slice(0, this.shown).map((key) => this.row(key)));
+    this.more.hidden = this.keys.length <= this.shown;
+    this.more.textContent = `Show ${Math.min(this.keys.length - this.shown, 10 * TABLE_STEP)} more of ${count.format(this.keys.length)} functions`;
+    byId("no-rows").hidden = this.keys.length > 0;
+  }
+
+  row(key) {
+    const {name, module} = functions[key];
+    const dot = element("span", {className: "dot", title: kinds[kindOf[key]].label});
+    dot.style.backgroundColor = kindPaint(kindOf[key]);
+    const button = element("button", {type: "button", className: "name", textContent: name.slice(0, 2000)});
+    const row = element("tr", {}, shareCell(this.sums.selfs[key], this.whole), shareCell(this.sums.totals[key], this.whole),
+      element("th", {scope: "row"}, dot, button), element("td", {className: "module", textContent: module, title: module}));
+    row.dataset.key = key;
+    row.classList.toggle("selected", key === this.selected);
+    return row;
+  }
+
+  select(key) {
+    this.selected = key;
+    const at = this.keys.indexOf(key);
+    if (at >= this.shown) {
+      this.shown = at + TABLE_STEP;
+      this.fill();
+    }
+    for (const row of this.body.rows) row.classList.toggle("selected", Number(row.dataset.key) === key);
+    this.body.querySelector(".selected")?.scrollIntoView({block: "nearest"});
+  }
+
+  listen() {
+    const keyAt = (event) => {
+      const row = event.target.closest("tr");
+      return row ? Number(row.dataset.key) : -1;
+    };
+    this.table.tHead.addEventListener("click", (event) => {
+      const head = event.target.closest("th[data-column]");
+      if (head) this.on.sort(head.dataset.column);
+    });
+    this.body.addEventListener("click", (event) => {
+      const key = keyAt(event);
+      if (event.target.closest("button")) this.on.open(key); else this.on.select(key);
+    });
+    this.body.addEventListener("focusin", (event) => this.on.select(keyAt(event)));
+    this.body.addEventListener("contextmenu", (event) => {
+      event.preventDefault();
+      this.on.select(keyAt(event));
+      this.on.menu(keyAt(event), event.clientX, event.clientY);
+    });
+    this.body.addEventListener("keydown", (event) => {
+      const row = event.target.closest("tr");
+      const other = {ArrowDown: row.nextElementSibling, ArrowUp: row.previousElementSibling}[event.key];
+      if (other) other.querySelector("button").focus();
+      else if (event.key === "m" || event.key === "ContextMenu") {
+        const frame = row.getBoundingClientRect();
+        this.on.menu(keyAt(event), frame.left + 40, frame.bottom);
+      } else return;
+      event.preventDefault();
+    });
+    this.more.addEventListener("click", () => {
+      this.shown += 10 * TABLE_STEP;
+      this.fill();
+    });
+  }
+}
