@@ -1,5 +1,5 @@
-# Rules for `cmake --install`: libraries, headers, program, completions, manual pages, and files for
-# find_package() and pkg-config.
+# Rules for `cmake --install`: libraries, headers, program, completions, manual pages, documentation,
+# JSON schemas, and files for find_package() and pkg-config.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS perfmap_writer perfmap_writer_static EXPORT perfmapTargets
@@ -40,6 +40,11 @@ endforeach()
 if(PERFMAP_WRITER_ONLY)
   return()
 endif()
+
+install(FILES README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs
+  FILES_MATCHING PATTERN "*.md" PATTERN "*.png" PATTERN man EXCLUDE PATTERN schema EXCLUDE)
+install(DIRECTORY docs/schema DESTINATION ${CMAKE_INSTALL_DATADIR}/perfmap)
 
 install(FILES completions/perfmap.bash
   DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME perfmap)

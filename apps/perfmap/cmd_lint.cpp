@@ -359,7 +359,7 @@ void print_findings(const Console& console, const std::string& format,
   OutputFile& out = console.out();
   if (format == "json") return out.write(to_lint_json(files));
   if (format == "jsonl") return out.write(to_lint_jsonl(files));
-  if (format == "sarif") return out.write(to_sarif(files, PERFMAP_VERSION));
+  if (format == "sarif") return out.write(to_sarif(files, PERFMAP_VERSION, PERFMAP_DOCS_URI));
   if (format == "pretty") {
     return console.with_colors([&files](OutputFile& shown, bool color) {
       for (const FileFindings& file : files) {
@@ -497,7 +497,8 @@ void print_answer(const Console& console, const Options& options,
                   const std::vector<LintSource>& sources, const std::vector<Diagnostics>& all) {
   std::vector<FileFindings> files;
   for (std::size_t i = 0; i < sources.size(); ++i) {
-    files.push_back({input_of(sources[i]).name(), text_of(sources[i]), &all[i]});
+    files.push_back({input_of(sources[i]).name(), text_of(sources[i]), &all[i],
+                     std::get_if<Jitdump>(&sources[i])});
   }
   if (options.statistics) {
     print_statistics(console, all);

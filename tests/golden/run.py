@@ -4,10 +4,10 @@ A case is a folder with `cmd` (the arguments, quoted as for a shell), its input 
 `stdin`, `stdout`, `stderr` and `exit`. A missing file means empty, or 0. All bytes are compared.
 The command runs in a copy of the folder, together with the files of those folders of tests/ that
 `with` names, one per line. If there is a file `timed`, seconds at the ends of lines of stderr are
-compared as "0.000 s". Files in `expected/` are compared with the files that the command left, and
-`expected/NAME.decoded` with the text that decoded.py makes of NAME. With UPDATE_GOLDEN=1 in the
-environment, the expected files are rewritten instead of compared: read the diff before you commit
-it.
+compared as "0.000 s". The URI of the documentation is compared as "file:///DOCS". Files in
+`expected/` are compared with the files that the command left, and `expected/NAME.decoded` with the
+text that decoded.py makes of NAME. With UPDATE_GOLDEN=1 in the environment, the expected files are
+rewritten instead of compared: read the diff before you commit it.
 """
 import difflib
 import os
@@ -49,9 +49,11 @@ def run(program, case, scratch):
         done = subprocess.run([program, *shlex.split((case / "cmd").read_text())], cwd=scratch, stdin=source,
                               capture_output=True, env=os.environ | {"PERFMAP_TMPDIR": "."}, umask=0o022)
     stderr = done.stderr
+    docs = os.environ.get("PERFMAP_DOCS_URI")
+    stdout = done.stdout.replace(docs.encode(), b"file:///DOCS") if docs else done.stdout
     if (case / "timed").exists():
         stderr = re.sub(rb"\b\d+\.\d{3} s$", b"0.000 s", stderr, flags=re.M)
-    return {"stdout": done.stdout, "stderr": stderr, "exit": b"%d\n" % done.returncode}
+    return {"stdout": stdout, "stderr": stderr, "exit": b"%d\n" % done.returncode}
 
 
 def left(scratch, name):

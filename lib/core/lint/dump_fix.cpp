@@ -77,13 +77,17 @@ void change_header(const Jitdump& dump, const Visit& visit) {
   const auto& header = dump.header();
   if (!header || (header->flags & ~JitdumpHeader::kArchTimestamp) == 0) return;
   const std::uint64_t flags = header->flags & JitdumpHeader::kArchTimestamp;
-  visit({&rule::kReservedFlags, field::kFlags, 8, bytes_of(flags, header->order),
+  visit({&rule::kReservedFlags, 0, field::kFlags, 8, bytes_of(flags, header->order),
          "flags " + hex_text(header->flags) + " become " + hex_text(flags)});
 }
 
 DumpChange index_change(const JitRecord& record, std::uint64_t field, std::uint64_t was,
                         std::uint64_t index) {
-  return {&rule::kReusedIndex, record.offset + field, 8, bytes_of(index, record.order),
+  return {&rule::kReusedIndex,
+          record.offset,
+          record.offset + field,
+          8,
+          bytes_of(index, record.order),
           "code index " + std::to_string(was) + " becomes " + std::to_string(index)};
 }
 
@@ -109,7 +113,7 @@ class LoadChange {
   void visit_size(const Visit& visit) const {
     const std::uint64_t size = new_size();
     if (size == record_.bytes.size()) return;
-    visit({renames() ? &rule::kOddLoadName : &rule::kOddPadding,
+    visit({renames() ? &rule::kOddLoadName : &rule::kOddPadding, record_.offset,
            record_.offset + field::kRecordSize, 4,
            bytes_of(static_cast<std::uint32_t>(size), record_.order),
            "record size " + std::to_string(record_.bytes.size()) + " becomes " +
@@ -117,12 +121,13 @@ class LoadChange {
   }
   void visit_rest(const Visit& visit) const {
     if (renames()) {
-      visit({&rule::kOddLoadName, record_.offset + LoadRecord::kFixed, load_.name.size(), name_,
+      visit({&rule::kOddLoadName, record_.offset, record_.offset + LoadRecord::kFixed,
+             load_.name.size(), name_,
              std::string(load_.name.empty() ? "no name" : "the name") + " becomes '" +
                  std::string(shortened(name_)) + "'"});
     }
     if (padding_ != 0) {
-      visit({&rule::kOddPadding, record_.end() - padding_, padding_, "",
+      visit({&rule::kOddPadding, record_.offset, record_.end() - padding_, padding_, "",
              counted(padding_, "byte") + " after the code removed"});
     }
   }

@@ -35,7 +35,8 @@ constexpr bool intersects(Reader a, Reader b) noexcept {
 /// A kind of problem in an input. All rules are in perfmap/rules.def. Compare rules by id: a
 /// program that links the library may have its own copies.
 struct Rule {
-  std::string_view id;  ///< "PM003"
+  std::string_view id;    ///< "PM003"
+  std::string_view name;  ///< "BadSize"
   Severity severity;
   Fix fix;
   Reader hurts;              ///< readers that get wrong or no names because of it
@@ -58,7 +59,8 @@ enum class Ordinal : std::uint16_t {
 
 // clang-format off
 #define PERFMAP_RULE(name, id, severity, fix, hurts, summary, explanation)                        \
-  inline constexpr Rule name{id, Severity::severity, Fix::fix, hurts, summary, explanation,       \
+  inline constexpr Rule name{id, std::string_view(#name).substr(1), Severity::severity, Fix::fix, \
+                             hurts, summary, explanation,                                         \
                              static_cast<std::uint16_t>(Ordinal::name)};
 #include "perfmap/rules.def"
 // clang-format on

@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <sys/types.h>
 
 #include "perfmap/diagnostic.hpp"
@@ -72,9 +74,22 @@ PERFMAP_API void for_each_conflict(std::span<const Map> maps, Diagnostics& probl
 /// "overlaps 'foo' of line 7", or "… of line 7 of perf-42.map" if that is another map.
 PERFMAP_API std::string message_of(const RangeFinding& finding, std::span<const Map> maps);
 
+/// Bytes of a map that a safe fix replaces.
+struct LineChange {
+  std::uint64_t offset = 0;   ///< where a line begins
+  std::uint64_t removed = 0;  ///< number of bytes removed: a line with its newline
+  std::string added;          ///< the bytes that replace them; empty: the line is removed
+};
+
+/// The change that fixes one finding in `text`, which lint() checked: its line, as tidy writes a
+/// map of this line alone. Nothing if the rule has no safe fix, or if the fix needs other lines.
+/// O(bytes of the line).
+PERFMAP_API std::optional<LineChange> line_fix(const Diagnostic& finding, std::string_view text);
+
 /// Bytes of a jitdump that a safe fix replaces; the replacement may be longer or shorter.
 struct DumpChange {
   const Rule* rule = nullptr;  ///< the rule that requires the change
+  std::uint64_t record = 0;    ///< offset of the record that it is in; 0: the header
   std::uint64_t offset = 0;    ///< in the original dump
   std::uint64_t removed = 0;   ///< number of bytes removed
   std::string added;           ///< the bytes that replace them

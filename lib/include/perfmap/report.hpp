@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "perfmap/diagnostic.hpp"
+#include "perfmap/jitdump.hpp"
 #include "perfmap/lint.hpp"
 #include "perfmap/output_file.hpp"
 #include "perfmap/types.hpp"
@@ -43,8 +44,9 @@ PERFMAP_API std::string to_text(const DumpChange& change, std::string_view file)
 /// The findings of one file, for reports that cover several.
 struct FileFindings {
   std::string file;
-  std::string_view input;  ///< the text, for columns in code points
+  std::string_view input;  ///< the text, for columns in code points and fixes
   const Diagnostics* findings = nullptr;
+  const Jitdump* dump = nullptr;  ///< if the file is one: for fixes
 };
 
 /// {"schema":"perfmap.lint/1","findings":[…],"summary":{…}} and a newline. In a file without lines,
@@ -52,9 +54,15 @@ struct FileFindings {
 PERFMAP_API std::string to_lint_json(const std::vector<FileFindings>& files);
 /// One object per finding and line, without summary.
 PERFMAP_API std::string to_lint_jsonl(const std::vector<FileFindings>& files);
-/// SARIF 2.1.0, one run. `version` is the program's. In a file without lines a region is a
-/// byteOffset.
-PERFMAP_API std::string to_sarif(const std::vector<FileFindings>& files, std::string_view version);
+/// SARIF 2.1.0, one run, with what GitHub's code scanning requires. `version` is the program's.
+/// `docs` is the URI of the folder with README.md and docs/diagnostics.md. In a file without lines
+/// a region is a byteOffset.
+///
+/// A result has a fix if a change of its line, or of its record and those that refer to it, fixes
+/// it. Its fingerprint is made of the rule and the name of the entry, not of the address, which
+/// differs in each run of a program.
+PERFMAP_API std::string to_sarif(const std::vector<FileFindings>& files, std::string_view version,
+                                 std::string_view docs);
 
 /// How each runtime of the catalogue is started so that its code has names: a table, and
 /// {"schema":"perfmap.runtimes/1","runtimes":[…]}.

@@ -51,7 +51,7 @@ void read_in_all_ways(const std::string& path) {
   const Map map = map_of(path);
   Diagnostics problems(100);
   lint(map, problems);
-  to_sarif({{path, map.text(), &problems}}, "1");
+  to_sarif({{path, map.text(), &problems}}, "1", "file:///docs");
   std::vector<Map> maps;
   maps.push_back(map);
   Index index(std::move(maps), Overlap::last, problems);

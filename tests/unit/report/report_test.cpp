@@ -1,5 +1,6 @@
 #include "perfmap/report.hpp"
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -41,12 +42,16 @@ void check_sarif(const Json& sarif) {
   CHECK(run.at("columnKind") == "unicodeCodePoints");
   const Json& driver = run.at("tool").at("driver");
   CHECK(driver.at("name") == "perfmap");
+  CHECK(driver.at("informationUri") == "file:///docs/README.md");
   const Json& rules = driver.at("rules");
   CHECK(rules.size() == rule::all().size());
   const std::set<std::string> levels{"none", "note", "warning", "error"};
   for (const Json& rule : rules) {
     CHECK(!rule.at("shortDescription").at("text").get<std::string>().empty());
     CHECK(!rule.at("fullDescription").at("text").get<std::string>().empty());
+    CHECK(rule.at("help").at("text") == rule.at("fullDescription").at("text"));
+    CHECK(rule.at("helpUri").get<std::string>().starts_with("file:///docs/docs/diagnostics.md#"));
+    CHECK(!rule.at("name").get<std::string>().empty());
     CHECK(levels.contains(rule.at("defaultConfiguration").at("level").get<std::string>()));
   }
   for (const Json& result : run.at("results")) {
@@ -55,6 +60,8 @@ void check_sarif(const Json& sarif) {
     CHECK(!result.at("message").at("text").get<std::string>().empty());
     REQUIRE(result.at("locations").size() == 1);
     check_location(result.at("locations").at(0));
+    CHECK(result.at("partialFingerprints").at("perfmapFinding/v1").get<std::string>().find(':') >
+          0);
     if (result.contains("relatedLocations")) check_location(result["relatedLocations"].at(0));
   }
 }
@@ -151,16 +158,16 @@ TEST_CASE("each line of the JSON lines report is an object", "[report]") {
 
 TEST_CASE("the SARIF report conforms to its schema", "[report]") {
   const Report report{"0x10000 0x1 a;b\n10000 10 second\n10008 10 third\nbad\n"};
-  const Json sarif = Json::parse(to_sarif(report.files, "1.2.3"));
+  const Json sarif = Json::parse(to_sarif(report.files, "1.2.3", "file:///docs"));
   check_sarif(sarif);
   CHECK(sarif["runs"][0]["results"].size() == report.problems.items().size());
   CHECK(sarif["runs"][0]["tool"]["driver"]["version"] == "1.2.3");
-  check_sarif(Json::parse(to_sarif({}, "1.2.3")));
+  check_sarif(Json::parse(to_sarif({}, "1.2.3", "file:///docs")));
 }
 
 TEST_CASE("SARIF columns count code points, and an invalid byte as one", "[report]") {
   const Report report{"10000 1 日本\xff;x\n"};
-  const Json sarif = Json::parse(to_sarif(report.files, "1"));
+  const Json sarif = Json::parse(to_sarif(report.files, "1", "file:///docs"));
   std::vector<std::pair<std::string, int>> columns;
   for (const Json& one : sarif["runs"][0]["results"]) {
     columns.emplace_back(one["ruleId"],
@@ -172,11 +179,90 @@ TEST_CASE("SARIF columns count code points, and an invalid byte as one", "[repor
 TEST_CASE("SARIF locations are URIs, and invalid UTF-8 does not break the JSON", "[report]") {
   Diagnostics problems(0);
   problems.keep(finding(rule::kOverlap, {0, 1, 1}, "overlaps '\xff'"));
-  const Json sarif = Json::parse(to_sarif({{"/tmp/a b\xff.map", "", &problems}}, "1"));
+  const Json sarif =
+      Json::parse(to_sarif({{"/tmp/a b\xff.map", "", &problems}}, "1", "file:///docs"));
   const Json& result = sarif["runs"][0]["results"][0];
   CHECK(result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] ==
         "file:///tmp/a%20b%FF.map");
   CHECK(result["message"]["text"] == "overlaps '\xef\xbf\xbd'");
+}
+
+namespace {
+
+Json results_of(const Report& report) {
+  const Json sarif = Json::parse(to_sarif(report.files, "1", "file:///docs"));
+  return sarif["runs"][0]["results"];
+}
+
+/// The replacement of a result's only fix.
+Json replacement_of(const Json& result) {
+  return result.at("fixes").at(0).at("artifactChanges").at(0).at("replacements").at(0);
+}
+
+std::vector<std::string> fingerprints_of(const Report& report) {
+  std::vector<std::string> found;
+  for (const Json& one : results_of(report)) {
+    found.push_back(one["partialFingerprints"]["perfmapFinding/v1"]);
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("a SARIF fix replaces the line by the one that tidy writes", "[report]") {
+  const Report report{"20000 8 fine\n0x10000  0x1 x;y\n# c\n30000 0 日本"};
+  std::map<std::string, Json> by_rule;
+  for (const Json& one : results_of(report)) by_rule[one["ruleId"]] = one;
+  const Json line = {{"startLine", 2}, {"startColumn", 1}, {"endLine", 3}, {"endColumn", 1}};
+  const Json portable = {{"deletedRegion", line}, {"insertedContent", {{"text", "10000 1 x;y\n"}}}};
+  CHECK(replacement_of(by_rule.at("PM004")) == portable);
+  CHECK(replacement_of(by_rule.at("PM005")) == portable);
+  CHECK_FALSE(by_rule.at("PM030").contains("fixes"));  // a semicolon stays
+  CHECK_FALSE(by_rule.at("PM113").contains("fixes"));  // needs other lines
+  CHECK(replacement_of(by_rule.at("PM011")) ==
+        Json{{"deletedRegion",
+              {{"startLine", 3}, {"startColumn", 1}, {"endLine", 4}, {"endColumn", 1}}}});
+  const Json last = {{"startLine", 4}, {"startColumn", 1}, {"endLine", 4}, {"endColumn", 11}};
+  CHECK(replacement_of(by_rule.at("PM009")) ==
+        Json{{"deletedRegion", last}, {"insertedContent", {{"text", "30000 1 日本\n"}}}});
+}
+
+TEST_CASE("a SARIF fingerprint does not depend on addresses", "[report]") {
+  const auto before = fingerprints_of({"10000 8 a;b\n20000 8 c;d\n30000 8 a;b\n"});
+  const auto after = fingerprints_of({"70000 8 a;b\n80000 8 c;d\n90000 8 a;b\n"});
+  REQUIRE(before.size() == 3);
+  CHECK(before == after);
+  CHECK(before[0].ends_with(":1"));
+  CHECK(before[0] != before[1]);
+  CHECK(before[2] == before[0].substr(0, before[0].size() - 1) + "2");
+}
+
+TEST_CASE("a SARIF fix of a dump keeps its records consistent", "[report]") {
+  constexpr std::uint64_t kAt = 0x7f0000001000;
+  const std::string code(16, '\x90');
+  test::DumpBytes bytes = test::DumpBytes().header().load(1, kAt, "foo", code, 1);
+  bytes.load(2, kAt + 64, "bar\xff", code, 1).move(3, kAt + 64, kAt + 256, 16, 1);
+  const Jitdump dump = test::dump_of(bytes.text());
+  const Diagnostics problems = test::lint_dump(bytes.text());
+  const std::vector<FileFindings> files{{"jit-1.dump", dump.bytes(), &problems, &dump}};
+  const Json sarif = Json::parse(to_sarif(files, "1", "file:///docs"));
+  std::map<std::string, Json> replacements;
+  for (const Json& one : sarif["runs"][0]["results"]) {
+    if (!one.contains("fixes")) continue;
+    replacements[one["ruleId"]] = one["fixes"][0]["artifactChanges"][0]["replacements"];
+  }
+  CHECK(replacements.size() == 2);
+  // The size of the record, the index, the name, and the index in the MOVE.
+  for (const std::string rule : {"JD205", "JD208"}) {
+    const Json& all = replacements.at(rule);
+    REQUIRE(all.size() == 4);
+    CHECK(all[0]["deletedRegion"]["byteLength"] == 4);
+    CHECK(all[1]["insertedContent"]["binary"] == "AgAAAAAAAAA=");
+    CHECK(all[2]["insertedContent"]["binary"] == "YmFyXHhmZg==");
+    CHECK(all[3] ==
+          Json{{"deletedRegion", {{"byteOffset", bytes.text().size() - 8}, {"byteLength", 8}}},
+               {"insertedContent", {{"binary", "AgAAAAAAAAA="}}}});
+  }
 }
 
 }  // namespace perfmap
