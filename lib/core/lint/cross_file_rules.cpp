@@ -19,7 +19,7 @@ static std::optional<std::uint32_t> pid_in_name(const JitFileName& name, std::st
   return pid && *pid <= UINT32_MAX ? std::optional(static_cast<std::uint32_t>(*pid)) : std::nullopt;
 }
 
-static std::optional<std::uint32_t> pid_of_map_name(std::string_view path) {
+std::optional<std::uint32_t> pid_of_map_name(std::string_view path) noexcept {
   const auto pid = pid_in_name(kMapName, path);
   const bool is_plain = pid && kMapName.number_in(path) == std::to_string(*pid);
   return is_plain ? pid : std::nullopt;  // no leading zeros

@@ -6,6 +6,7 @@
 
 #include "lint/checks.hpp"
 #include "map/map_scan.hpp"
+#include "perfmap/jit_paths.hpp"
 
 namespace perfmap {
 namespace lint_rules {
@@ -33,8 +34,11 @@ void check_access(const FileFacts& facts, Diagnostics& problems) {
   }
 }
 
-/// Readers look only in /tmp, or in the process's own /tmp.
+/// Readers look only in /tmp, or in the process's own /tmp. A map of a process that has ended is a
+/// copy, as in a build's artifacts, and may be anywhere.
 void check_directory(const std::string& path, Diagnostics& problems) {
+  const std::optional<std::uint32_t> pid = pid_of_map_name(path);
+  if (!pid || !process_lives(static_cast<pid_t>(*pid))) return;
   const std::size_t slash = path.rfind('/');
   const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
   const std::unique_ptr<char, decltype(&std::free)> real(::realpath(directory.c_str(), nullptr),

@@ -85,10 +85,15 @@ TEST_CASE("more than a million entries, or 50 MB, are reported", "[lint]") {
   CHECK(test::places_of(test::lint_text(comment + comment), "PM067") == Places{"PM067 1:1"});
 }
 
-TEST_CASE("directories other than /tmp, or a container's /tmp, are reported", "[lint]") {
+TEST_CASE("a live process's map is reported if it is not in /tmp or a container's /tmp",
+          "[lint]") {
   const test::Scratch directory;
-  CHECK(directory_findings(directory.write("perf-1.map", kText)) == Places{"PM070 1:1"});
-  CHECK(directory_findings(directory.write("root/tmp/perf-1.map", kText)).empty());
+  const std::string name = "perf-" + std::to_string(::getpid()) + ".map";
+  CHECK(directory_findings(directory.write(name, kText)) == Places{"PM070 1:1"});
+  CHECK(directory_findings(directory.write("root/tmp/" + name, kText)).empty());
+  CHECK(directory_findings(directory.write("app.map", kText)).empty());
+  // Above the highest pid that Linux gives.
+  CHECK(directory_findings(directory.write("perf-4194305.map", kText)).empty());
 }
 
 }  // namespace perfmap
