@@ -23,14 +23,14 @@ std::string range_text(const AddressRange& range) {
 }
 
 /// "+ 1000 10 name", "- 1000 10 name", "> 1000 10 -> 2000 10 name".
-std::string text_of(const NameChange& change, bool demangle) {
+std::string text_of(const NameChange& change, bool demangle, bool is_terminal) {
   const bool moved = change.kind == NameChange::Kind::moved;
   const bool appeared = change.kind == NameChange::Kind::appeared;
   std::string text = moved ? "> " : appeared ? "+ " : "- ";
   text += range_text(appeared ? change.after : change.before);
   if (moved) text += " -> " + range_text(change.after);
   text += " ";
-  text += printable(readable_name(change.name, demangle));
+  text += one_line(readable_name(change.name, demangle), is_terminal);
   return text + "\n";
 }
 
@@ -64,8 +64,11 @@ ExitCode run(const Options& options, const Console& console) {
   std::uint64_t changes = 0;
   Diagnostics problems(1);
   if (options.format == "text") {
-    changes = diff_maps((*maps)[0], (*maps)[1], problems, [&](const NameChange& change) {
-      console.out().write(text_of(change, options.demangle));
+    console.with_colors([&](OutputFile& out, bool color) {
+      changes = diff_maps((*maps)[0], (*maps)[1], problems, [&](const NameChange& change) {
+        const std::string text = text_of(change, options.demangle, out.is_terminal());
+        out.write(color ? colored_diff(text) : text);
+      });
     });
   } else {
     JsonWriter json(console.out());

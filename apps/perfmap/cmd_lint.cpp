@@ -197,7 +197,10 @@ Result<void> print_diff(const Map& map, const Console& console) {
   Diagnostics problems(1);
   const Result<Index> index = fixed_index(map, problems);
   if (!index) return Failure(index.error());
-  console.out().write(unified_diff(map.text(), portable_text(*index), map.input().name()));
+  console.with_colors([&](OutputFile& out, bool color) {
+    const std::string diff = unified_diff(map.text(), portable_text(*index), map.input().name());
+    out.write(color ? colored_diff(diff) : diff);
+  });
   return {};
 }
 

@@ -140,10 +140,19 @@ bool is_dumb() {
   return term != nullptr && std::strcmp(term, "dumb") == 0;
 }
 
+/// The value of an environment variable; empty if it is not set.
+std::string_view environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? std::string_view() : value;
+}
+
+/// Sources: no-color.org and bixense.com/clicolors.
 bool wants_color(ColorWish wish, bool terminal) {
   if (wish != ColorWish::automatic) return wish == ColorWish::always;
-  const char* const no_color = std::getenv("NO_COLOR");
-  return terminal && (no_color == nullptr || *no_color == '\0') && !is_dumb();
+  if (!environment("NO_COLOR").empty()) return false;
+  const std::string_view forced = environment("CLICOLOR_FORCE");
+  if (!forced.empty() && forced != "0") return true;
+  return terminal && environment("CLICOLOR") != "0" && !is_dumb();
 }
 
 /// Whether sudo started this program, and not a shell that did.
@@ -242,6 +251,30 @@ void Console::show_as(std::string path, std::string name) const {
 std::string printable(std::string_view text) {
   std::string out;
   append_visible(out, text);
+  return out;
+}
+
+std::string colored_diff(std::string_view lines) {
+  const auto color_of = [](std::string_view line) -> std::string_view {
+    if (line.starts_with("--- ") || line.starts_with("+++ ")) return "\x1b[1m";
+    switch (line.empty() ? ' ' : line.front()) {
+      case '-': return "\x1b[31m";
+      case '+': return "\x1b[32m";
+      case '>':
+      case '@': return "\x1b[36m";
+      default: return {};
+    }
+  };
+  std::string out;
+  while (!lines.empty()) {
+    const std::string_view line = lines.substr(0, lines.find('\n'));
+    const std::string_view color = color_of(line);
+    out.append(color);
+    append_visible(out, line);
+    if (!color.empty()) out += "\x1b[0m";
+    if (line.size() < lines.size()) out += '\n';
+    lines.remove_prefix(std::min(line.size() + 1, lines.size()));
+  }
   return out;
 }
 

@@ -135,6 +135,8 @@ class Console {
 /// `text` as it may be shown on a terminal; see append_visible().
 std::string printable(std::string_view text);
 
+/// The lines of a diff for a terminal: those removed red, those added green, places in cyan.
+std::string colored_diff(std::string_view lines);
 /// `text` as a part of a line: as it is, but for newlines; for a terminal as printable() has it.
 std::string one_line(std::string_view text, bool terminal);
 
