@@ -193,7 +193,9 @@ void print_groups(const Console& console, const Options& options,
   if (!as_json) {
     for (const InfoGroup& group : groups) {
       out.write(padded(group.bytes, 12) + " " + padded(group.entries, 8) + "  " +
-                (group.key.empty() ? "-" : one_line(readable_name(group.key, options.demangle), out.is_terminal())) +
+                (group.key.empty()
+                     ? "-"
+                     : one_line(readable_name(group.key, options.demangle), out.is_terminal())) +
                 "\n");
     }
     return;

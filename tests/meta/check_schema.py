@@ -1,19 +1,15 @@
-"""Real output of to-json, info, diff, doctor, resolve and stacks conforms to docs/schema, as far as
-json_schema.py supports JSON Schema. The check itself refuses what does not conform."""
+"""Real output of to-json, info, diff, doctor, resolve and stacks, and each JSON output of the golden
+cases, conforms to docs/schema. The check itself refuses what does not conform."""
 import json
 import os
 import pathlib
+import shlex
 import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/support"))
-from json_schema import check, fits
-
-
-def load(name):
-    return json.loads((ROOT / f"docs/schema/{name}.json").read_text())
-
+from json_schema import check, fits, load
 
 MAP, INFO, DIFF = load("perfmap.map-1"), load("perfmap.info-1"), load("perfmap.diff-1")
 
@@ -147,4 +143,65 @@ runtimes = output("doctor", "--runtimes", "--format", "json")
 check(runtimes, load("perfmap.runtimes-1"), load("perfmap.runtimes-1"))
 assert len(runtimes["runtimes"]) > 10
 
-print(f"{count} entries of {len(maps)} maps, {len(dumps)} dumps and {len(recordings)} recordings fit the schemas")
+# ---- Golden cases ----
+
+# The schema of a line, by command; stacks has another one with --stats.
+OF_LINES = {"lint": "lint-line-1", "resolve": "resolve-line-1", "stacks": "stack-1", "stacks --stats": "stack-stats-1",
+            "watch": "watch-1", "convert": "map-line-1", "to-json": "map-line-1"}
+# Formats of others: their own schemas are checked elsewhere, or they have none.
+FOREIGN = {"sarif", "speedscope", "firefox"}
+
+
+def objects_in(path, words):
+    """(object, name of its schema) for each JSON object that a case expects in a file."""
+    text = path.read_text(errors="replace")
+    if not text.startswith("{") or FOREIGN & set(words) or path.suffix == ".decoded":
+        return
+    is_lines = path.suffix == ".jsonl" or "jsonl" in words
+    if not is_lines:
+        document = json.loads(text)
+        yield document, document["schema"].replace("/", "-")
+        return
+    command = next(word for word in words if not word.startswith("-"))
+    if command == "stacks" and "--stats" in words:
+        command += " --stats"
+    for line in text.splitlines():
+        yield json.loads(line), f"perfmap.{OF_LINES[command]}"
+
+
+used, outputs = set(), 0
+for command in sorted((ROOT / "tests/golden").glob("*/*/cmd")):
+    words = shlex.split(command.read_text())
+    for path in (command.parent / "stdout", *command.parent.glob("expected/*.json*")):
+        if not path.is_file():
+            continue
+        for value, name in objects_in(path, words):
+            try:
+                check(value, load(name), load(name))
+            except (ValueError, KeyError) as error:
+                raise SystemExit(f"{path.relative_to(ROOT)}: {name}: {error}")
+            # Members that the schema does not know are refused.
+            assert refuses({**value, "not in the schema": 1}, load(name)), name
+            used.add(name)
+            outputs += 1
+schemas = {path.stem for path in (ROOT / "docs/schema").glob("*.json")}
+others = {"perfmap.doctor-1", "perfmap.runtimes-1",  # above
+          "perfmap.watch-1", "perfmap.snapshot-1"}  # in live tests
+assert used | others >= schemas, f"no golden case has {schemas - used - others}"
+
+
+def objects_without_limit(schema, path):
+    if isinstance(schema, dict):
+        if schema.get("type") == "object" and "additionalProperties" not in schema:
+            yield path
+        for key, value in schema.items():
+            yield from objects_without_limit(value, f"{path}/{key}")
+    elif isinstance(schema, list):
+        for i, value in enumerate(schema):
+            yield from objects_without_limit(value, f"{path}/{i}")
+
+
+for name in schemas:
+    assert [*objects_without_limit(load(name), name)] == []
+
+print(f"{outputs} golden outputs, {count} entries of {len(maps)} maps, {len(dumps)} dumps and {len(recordings)} recordings fit the schemas")

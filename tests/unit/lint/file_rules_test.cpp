@@ -85,8 +85,7 @@ TEST_CASE("more than a million entries, or 50 MB, are reported", "[lint]") {
   CHECK(test::places_of(test::lint_text(comment + comment), "PM067") == Places{"PM067 1:1"});
 }
 
-TEST_CASE("a live process's map is reported if it is not in /tmp or a container's /tmp",
-          "[lint]") {
+TEST_CASE("a live process's map is reported if it is not in /tmp or a container's /tmp", "[lint]") {
   const test::Scratch directory;
   const std::string name = "perf-" + std::to_string(::getpid()) + ".map";
   CHECK(directory_findings(directory.write(name, kText)) == Places{"PM070 1:1"});
