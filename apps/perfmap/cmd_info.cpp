@@ -122,7 +122,12 @@ void print_dump_json(OutputFile& out, const Jitdump& dump, SourceKind kind, cons
   json.newline();
 }
 
-ExitCode print_dump_info(Jitdump dump, SourceKind kind, bool as_json, const Console& console) {
+ExitCode print_dump_info(OpenedInput opened, const SourceOptions& opening, bool as_json,
+                         const Console& console) {
+  const SourceKind kind = opened.written_kind();
+  const std::optional<std::uint64_t> written =
+      opened.made_from ? std::optional(opened.written_bytes) : std::nullopt;
+  Jitdump dump = dump_of(std::move(opened), opening);
   const Input input = dump.input();
   Diagnostics problems(1);
   DumpInfo info;
@@ -131,6 +136,7 @@ ExitCode print_dump_info(Jitdump dump, SourceKind kind, bool as_json, const Cons
     const Step step(console, "counting");
     info = dump_info(timeline);
   }
+  if (written) info.bytes = *written;
   (as_json ? print_dump_json : print_dump_text)(console.out(), timeline.dump(), kind, info);
   if (!is_whole(console, input)) return ExitCode::failed;
   note_skipped_records(console, problems);
@@ -247,8 +253,7 @@ ExitCode print_groups_of(const Options& options, std::vector<OpenedInput> opened
 ExitCode print_info_of(const Options& options, OpenedInput opened, bool as_json,
                        const Console& console) {
   if (opened.kind == SourceKind::jitdump) {
-    const SourceKind kind = opened.written_kind();
-    return print_dump_info(dump_of(std::move(opened), options.opening), kind, as_json, console);
+    return print_dump_info(std::move(opened), options.opening, as_json, console);
   }
   Opening opening;
   Result<Map> map = map_of(std::move(opened), options.opening, &opening);

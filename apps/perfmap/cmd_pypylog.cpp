@@ -349,12 +349,12 @@ void write_tables(const Reading& read) {
     const LoopProfile::Category& category = profile.categories()[i];
     add(category.ticks, std::to_string(category.sections), category.name);
   }
-  add(profile.rest(), "-", "interpret");
+  add(profile.rest(), "-", "not in any section");
   add(profile.ticks(), "-", "all");
   write_rows(table, {3}, read.out);
   if (profile.threads().size() < 2) return;
   read.out.write("\n");
-  table = {{"THREAD", "TICKS", "OUTSIDE", "INTERPRET"}};
+  table = {{"THREAD", "TICKS", "OUTSIDE", "NO SECTION"}};
   for (const LoopProfile::Thread& thread : profile.threads()) {
     const bool is_numbered = thread.number != CompiledLoop::kNoThread;
     table.push_back(

@@ -271,8 +271,8 @@ Result<Jitdump> open_dump(const ConvertOptions& options, const Console& console)
 
 void say_counts(const ElfImageCounts& counts, const Diagnostics& problems, const Console& console) {
   console.note("wrote " + counted(counts.functions, "function") + ", " +
-               std::to_string(counts.with_lines) + " of them with source lines, and " +
-               counted(counts.frames, "frame"));
+               std::to_string(counts.with_lines) + " of them with source lines, " +
+               std::to_string(counts.frames) + " with unwinding rules");
   if (counts.overlaid + counts.cut != 0) {
     console.note(counted(counts.overlaid, "function") + " had been overwritten by then, and " +
                  std::to_string(counts.cut) + " in part");
@@ -281,8 +281,8 @@ void say_counts(const ElfImageCounts& counts, const Diagnostics& problems, const
     console.note("the dump has no code bytes of " + counted(counts.without_code, "function"));
   }
   if (counts.dropped_frames != 0) {
-    console.note("left out " + counted(counts.dropped_frames, "frame") +
-                 " that were invalid, or whose code was overwritten");
+    console.note("left out the unwinding rules of " + counted(counts.dropped_frames, "function") +
+                 ": they are invalid, or the code was overwritten");
   }
   if (counts.out_of_reach != 0) {
     console.note("left out " + counted(counts.out_of_reach, "function") +

@@ -164,7 +164,7 @@ class LoopPage {
       const LoopProfile::Category& category = profile_.categories()[i];
       row(category.ticks, category.sections, category.name);
     }
-    row(profile_.rest(), {}, "interpret");
+    row(profile_.rest(), {}, "not in any section");
     out_.write("</table></div>\n");
   }
 

@@ -117,6 +117,7 @@ Result<OpenedInput> dump_of_json(const Input& input, const SourceOptions& option
   if (!dump) return Failure(placed(std::move(dump.error()), input.name()));
   OpenedInput opened{Input::from_text(std::move(dump->bytes), input.name()), SourceKind::jitdump};
   opened.made_from = SourceKind::json;
+  opened.written_bytes = input.text().size();
   opened.without_code = dump->without_code;
   return opened;
 }
@@ -129,6 +130,7 @@ Result<OpenedInput> dump_of_log(const Input& log, const SourceOptions& options) 
   if (!dump) return Failure({dump.error().code, log.name() + ": " + dump.error().message, 0, {}});
   OpenedInput opened{Input::from_text(std::move(dump->bytes), log.name()), SourceKind::jitdump};
   opened.made_from = SourceKind::pypylog;
+  opened.written_bytes = log.text().size();
   opened.without_code = dump->without_code;
   return opened;
 }

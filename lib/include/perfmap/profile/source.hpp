@@ -89,6 +89,7 @@ struct OpenedInput {
   bool growing = false;  ///< a process may still write to it
   /// original kind of a jitdump that was converted from JSON or a log
   std::optional<SourceKind> made_from = {};
+  std::uint64_t written_bytes = 0;  ///< of the source before conversion
   std::uint64_t without_code = 0;  ///< LOADs of such a dump with zeros for code; see JitdumpBytes
   bool was_compressed = false;     ///< the bytes of the input are not those of the file
   bool was_mended = false;         ///< it is a jitdump with a wrong magic number, which was fixed
