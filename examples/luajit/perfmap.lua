@@ -34,7 +34,7 @@ local function on_trace(what, trace, func, pc, parent)
     groups[stubs] = groups[stubs] or write(stubs, ffi.string(ffi.cast("char*", stubs), 32 * size + 5), "lua::exit_stubs", "?", 0) or true
   end
 end
-jit.off(on_trace, true) -- not compiled while it is told of a trace
+jit.off(on_trace, true) -- this callback itself is never compiled
 return function(directory)
   assert(not directory or lib.perfmap_jitdump_open_own(directory, nil, dump, err) == 0, ffi.string(err.message))
   jit.attach(on_trace, "trace")

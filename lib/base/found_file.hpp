@@ -21,8 +21,8 @@ struct KernelFileSystem {
   const char* name;
 };
 
-/// No program, library, map or dump is on one of these. Those with memory behind their files
-/// (tmpfs with memfd, ramfs, devtmpfs) are not listed: files there are stored, and devices are
+/// No program, library, map or dump is on one of these. File systems in memory (tmpfs
+/// with memfd, ramfs, devtmpfs) are not listed: files there are stored, and devices are
 /// refused by their type. Nor are network file systems and FUSE, where programs are. Values without
 /// a name in <linux/magic.h> are from the file system's own source in Linux.
 inline constexpr std::array<KernelFileSystem, 32> kKernelFileSystems = {{
@@ -84,8 +84,8 @@ inline bool is_on_procfs(int fd) noexcept { return file_system_of(fd) == PROC_SU
 /// O_NONBLOCK: a planted FIFO must not hang us.
 inline constexpr int kReadFound = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
 
-/// The most text of /proc/PID/maps that is read: some millions of lines, while the kernel allows a
-/// process 65530 mappings unless it is told otherwise.
+/// The most text of /proc/PID/maps that is read: some millions of lines. By default the kernel
+/// allows a process 65530 mappings (vm.max_map_count).
 inline constexpr std::uint64_t kMaxMapsText = std::uint64_t{256} << 20;
 
 inline Failure refused_to_open(const std::string& name, const std::string& why, int sys_errno = 0) {
@@ -106,8 +106,8 @@ inline Result<void> check_found(int found, const std::string& name) {
   return {};
 }
 
-/// Opens the file of such a descriptor for reading, after check_found(). The rights of the calling
-/// thread decide, whoever found it. Never blocks. Fails with not_found without /proc.
+/// Opens the file of such a descriptor for reading, after check_found(). Uses the rights of the
+/// calling thread, not those of the thread that found it. Never blocks. Fails with not_found without /proc.
 inline Result<Descriptor> open_found(const Descriptor& found, const std::string& name) {
   if (const Result<void> checked = check_found(found.get(), name); !checked) {
     return Failure(checked.error());

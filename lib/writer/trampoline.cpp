@@ -1,5 +1,5 @@
-// From libgcc, which has no header for it. Weak: the library needs libc alone, and without libgcc
-// in the process nobody throws. The plain __register_frame() does not check whether malloc()
+// From libgcc, which has no header for it. Weak: the library needs libc alone, and a
+// process without libgcc throws no exceptions. The plain __register_frame() does not check whether malloc()
 // failed.
 extern "C" [[gnu::weak]] void register_frame(const void* frames,
                                              void* object) asm("__register_frame_info");

@@ -18,7 +18,7 @@ import tempfile
 
 FACTORS = (1, 2, 4, 8, 16)
 MAX_EXPONENT = 1.2
-# Less than this cannot be told from noise, and counts as this.
+# Less than this is noise, and counts as this.
 LEAST_MEMORY = 512 << 10
 LEAST_CPU = 2_000_000
 # A command that uses more is not run with longer inputs.

@@ -1,4 +1,4 @@
-"""shapes.py MEASURED PERFMAP: inputs that nobody writes by accident. Their costs grow like those of ordinary ones."""
+"""shapes.py MEASURED PERFMAP: inputs made by an attacker. Their costs grow like those of ordinary ones."""
 import pathlib
 import struct
 import sys

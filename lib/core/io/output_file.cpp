@@ -98,7 +98,7 @@ Result<OutputFile> OutputFile::replace(const std::string& path, const FileFacts*
     file.fd_ = *fd;
     return file;
   }
-  // A file that was read and is replaced by its own like stays its owner's, whoever that is.
+  // A file that was read and is replaced by a new version keeps its owner.
   if (only == nullptr) {
     if (const Result<void> checked = place->check_existing(); !checked) {
       return Failure(checked.error());

@@ -28,7 +28,7 @@ bool is_shared(const struct stat& directory) noexcept {
   return (directory.st_mode & S_ISVTX) != 0 && (directory.st_mode & (S_IWOTH | S_IWGRP)) != 0;
 }
 
-/// Whether anybody but us and the directory's owner may have put the file there.
+/// Whether a user other than us and the directory's owner may have put the file there.
 bool may_be_planted(const struct stat& directory, const struct stat& file) noexcept {
   return is_shared(directory) && file.st_uid != ::geteuid() && file.st_uid != directory.st_uid;
 }

@@ -85,7 +85,7 @@ static inline void* perfmap_code_call(const PyCodeObject* code, void* first, voi
   return perfmap_trampoline_call(code->trampoline, first, second, third, code->evaluator);
 }
 
-/* The end of a code object, which nobody may be running. */
+/* The end of a code object, which no thread may be running. */
 static inline void perfmap_code_clear(PyCodeObject* code) {
   perfmap_trampoline_free(code->trampoline);
   code->trampoline = NULL;

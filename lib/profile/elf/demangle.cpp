@@ -237,7 +237,7 @@ std::optional<std::string> demangle_ocaml(std::string_view name) {
   name.remove_prefix(kPrefix.size());
   if (name.empty() || !is_upper(name.front())) return std::nullopt;
   std::string text;
-  bool has_parts = false;  // "camlMalloc" may be anybody's
+  bool has_parts = false;  // "camlMalloc" is not always OCaml's
   while (!name.empty()) {
     const bool is_separator = name.starts_with("__") && name.size() > 2;
     has_parts = has_parts || is_separator || (name.front() == '.' && name.size() > 1);

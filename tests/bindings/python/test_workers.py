@@ -92,7 +92,7 @@ def executor(directory, mode, method, policy):
 
 
 def writers(directory, _mode, method, _policy):
-    """Workers with writers of their own, which nobody closes."""
+    """Workers with writers of their own, which are never closed."""
     with multiprocessing.get_context(method).Pool(2, open_writer, (f"{directory}/map",)) as workers:
         done = workers.map(task_of_writer, range(TASKS), chunksize=1)
         workers.close()

@@ -1,4 +1,4 @@
-// The tree behind address spaces: it stays balanced in any order of changes, and shares its nodes.
+// The tree of an address space's regions: it stays balanced in any order of changes, and shares its nodes.
 
 #include "process/region_tree.hpp"
 

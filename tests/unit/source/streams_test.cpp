@@ -73,7 +73,7 @@ TEST_CASE("a stream without anything known so far is undecided", "[source]") {
   CHECK(of_first(check(text)) == "accepted");
 }
 
-TEST_CASE("the beginning of a pprof profile is told from other bytes", "[source]") {
+TEST_CASE("the beginning of a pprof profile is recognized among other bytes", "[source]") {
   const std::string profile("\x12\x02\x08\x01\x32\0\x32\x03pid", 12);
   for (std::size_t size = 0; size <= profile.size(); ++size) {
     CHECK(may_begin_pprof(profile.substr(0, size)));

@@ -93,7 +93,7 @@ macro_rules! c_structs {
         /// offset and its size.
         #[doc(hidden)]
         pub fn each_member(row: &mut dyn FnMut(&'static str, &'static str, usize, usize)) {
-            fn size_behind<T>(_: *const T) -> usize { size_of::<T>() }
+            fn size_of_pointee<T>(_: *const T) -> usize { size_of::<T>() }
             $(
                 row(stringify!($record), "", 0, size_of::<$record>());
                 let made = <$record>::default();
@@ -101,7 +101,7 @@ macro_rules! c_structs {
                 $({
                     let member = std::ptr::addr_of!(made.$member);
                     row(stringify!($record), stringify!($member), member as usize - base as usize,
-                        size_behind(member));
+                        size_of_pointee(member));
                 })*
             )*
         }
