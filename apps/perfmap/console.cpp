@@ -258,10 +258,10 @@ std::string colored_diff(std::string_view lines) {
   const auto color_of = [](std::string_view line) -> std::string_view {
     if (line.starts_with("--- ") || line.starts_with("+++ ")) return "\x1b[1m";
     switch (line.empty() ? ' ' : line.front()) {
-      case '-': return "\x1b[31m";
-      case '+': return "\x1b[32m";
+      case '-': return "\x1b[1;31m";
+      case '+': return "\x1b[1;32m";
       case '>':
-      case '@': return "\x1b[36m";
+      case '@': return "\x1b[1;36m";
       default: return {};
     }
   };
