@@ -165,8 +165,8 @@ struct DoubtCounts {
 };
 
 /// "3 of 40 frames are doubtful: 2 scanned-frame, 1 guessed-owner (--verbose explains)"; with
-/// --verbose a line for each kind explains it. Prints nothing if no frame is doubtful. `what` is their
-/// plural, "frames".
+/// --verbose a line for each kind explains it. Prints nothing if no frame is doubtful. `what` is
+/// their plural, "frames".
 void note_doubts(const DoubtCounts& counts, std::string_view what, const Console& console);
 
 /// What stands after a doubtful answer in text: " (?)", or with --verbose " (? clamped-range)".

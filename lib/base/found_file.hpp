@@ -107,7 +107,8 @@ inline Result<void> check_found(int found, const std::string& name) {
 }
 
 /// Opens the file of such a descriptor for reading, after check_found(). Uses the rights of the
-/// calling thread, not those of the thread that found it. Never blocks. Fails with not_found without /proc.
+/// calling thread, not those of the thread that found it. Never blocks. Fails with not_found
+/// without /proc.
 inline Result<Descriptor> open_found(const Descriptor& found, const std::string& name) {
   if (const Result<void> checked = check_found(found.get(), name); !checked) {
     return Failure(checked.error());

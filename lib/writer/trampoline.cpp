@@ -1,6 +1,6 @@
 // From libgcc, which has no header for it. Weak: the library needs libc alone, and a
-// process without libgcc throws no exceptions. The plain __register_frame() does not check whether malloc()
-// failed.
+// process without libgcc throws no exceptions. The plain __register_frame() does not check whether
+// malloc() failed.
 extern "C" [[gnu::weak]] void register_frame(const void* frames,
                                              void* object) asm("__register_frame_info");
 extern "C" [[gnu::weak]] void* deregister_frame(const void* frames) asm("__deregister_frame_info");

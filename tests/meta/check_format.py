@@ -15,5 +15,5 @@ result = subprocess.run([FORMAT, "--dry-run", "-Werror", *map(str, files)], capt
 wrong = [line for line in result.stderr.splitlines() if ": error:" in line]
 print("\n".join(wrong) or f"{len(files)} files are formatted")
 if wrong:
-    print("./dev format mends this")
+    print("./dev format fixes this")
 sys.exit(1 if result.returncode != 0 else 0)

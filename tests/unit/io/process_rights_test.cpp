@@ -1,4 +1,5 @@
-// The rights of other processes: what may be opened with them, and that the own rights are restored.
+// The rights of other processes: what may be opened with them, and that the own rights are
+// restored.
 
 #include "perfmap/process_rights.hpp"
 

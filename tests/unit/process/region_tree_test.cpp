@@ -1,4 +1,5 @@
-// The tree of an address space's regions: it stays balanced in any order of changes, and shares its nodes.
+// The tree of an address space's regions: it stays balanced in any order of changes, and shares its
+// nodes.
 
 #include "process/region_tree.hpp"
 
