@@ -40,7 +40,7 @@ function(embed_page name)
   string(FIND "${page}" "{{body}}" body_at)
   string(SUBSTRING "${page}" 0 ${body_at} before_body)
   math(EXPR body_at "${body_at} + 8")
-  string(SUBSTRING "${page}" ${body_at} -1 behind_body)
+  string(SUBSTRING "${page}" ${body_at} -1 after_body)
   file(CONFIGURE OUTPUT ${name}.hpp @ONLY CONTENT [[
 #pragma once
 
@@ -49,7 +49,7 @@ function(embed_page name)
 namespace perfmap {
 
 constexpr std::string_view kBeforeBody = R"perfmap(@before_body@)perfmap";
-constexpr std::string_view kAfterBody = R"perfmap(@behind_body@)perfmap";
+constexpr std::string_view kAfterBody = R"perfmap(@after_body@)perfmap";
 
 }  // namespace perfmap
 ]])

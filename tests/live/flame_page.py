@@ -427,6 +427,12 @@ for before, after in (('"files":[0', '"files":[1'), ('"first_lines":[0', '"first
 show("zoom=3")
 assert text_of("place").endswith(":12–40")
 
+# A profile with a unit of its own, such as ticks of a log, has no times.
+page.write_text(page.read_text().replace('"events":[', '"unit":"ticks","events":['))
+show()
+assert browser.value("document.title").endswith(" – 1 tick") and text_of("unit") == "Ticks"
+assert browser.value('document.getElementById("time").hidden') and "Duration" not in texts("#facts dt")
+
 # A page without samples works.
 write_page(b"")
 for view in ("flame", "table", "sandwich"):

@@ -19,7 +19,7 @@ let lastChart = flame; // the one that details are of
 
 const describe = (key, {total, self, whole, parent}) => {
   const isCode = key >= 0;
-  const {module, code, doubts} = isCode ? functions[key] : {};
+  const {module, doubts} = isCode ? functions[key] : {};
   byId("name").textContent = nameOf(key).slice(0, 2000);
   byId("kind").textContent = isCode ? kinds[kindOf[key]].label : "";
   byId("kind").style.backgroundColor = isCode ? kindPaint(kindOf[key]) : "";
@@ -27,7 +27,7 @@ const describe = (key, {total, self, whole, parent}) => {
   byId("place").textContent = isCode ? [module, sourceOf(functions[key]), doubtful].filter(Boolean).join(" · ") : "";
   byId("place").title = byId("place").textContent.slice(0, 2000);
   byId("total").textContent = count.format(total);
-  byId("self").textContent = count.format(self);
+  byId("self").textContent = self === null ? "–" : count.format(self);
   byId("share").textContent = percent(total, whole);
   byId("of-parent").textContent = percent(total, parent);
   byId("actions").disabled = !isCode;
@@ -36,11 +36,12 @@ const describe = (key, {total, self, whole, parent}) => {
 const describeBox = (chart) => {
   lastChart = chart;
   const {tree, current} = chart;
-  // In an inverted tree, the samples of a leaf function are its own.
-  const isLeaf = chart !== flame || state.order === "callers" ? null : tree.depths[current] === 1;
+  // In an inverted tree, the samples of a leaf function are its own; its callers have none.
+  const isInverted = chart === flame && state.order === "inverted";
+  const ownOfInverted = tree.depths[current] === 1 ? tree.totals[current] : 0;
   describe(tree.keys[current], {
     total: tree.totals[current],
-    self: isLeaf === null ? tree.selfs[current] : isLeaf ? tree.totals[current] : 0,
+    self: chart === sandwich.callers ? null : isInverted ? ownOfInverted : tree.selfs[current],
     whole: currentTree().totals[0],
     parent: tree.totals[tree.parents[current]],
   });
