@@ -18,6 +18,7 @@ constexpr std::size_t kBuffer = std::size_t{256} << 10;
 /// What copying line by line would have to change.
 struct Survey {
   std::uint64_t changed_names = 0;
+  std::string changed_name = {};  // the first of these
   Diagnostics problems{1};
 };
 
@@ -25,7 +26,8 @@ Survey survey(const Map& map, const Console& console) {
   const Step step(console, "checking");
   Survey found;
   map.for_each(found.problems, [&](const Entry& entry) {
-    if (!is_plain_map_name(entry.name)) ++found.changed_names;
+    if (is_plain_map_name(entry.name)) return;
+    if (found.changed_names++ == 0) found.changed_name = entry.name;
   });
   return found;
 }
@@ -111,7 +113,7 @@ ExitCode run(const Options& options, const Console& console) {
   if (!is_whole(console, {&*map, 1})) return ExitCode::failed;
   if (is_shorter_now(*map)) return console.fail(name + " was truncated while it was read");
   const bool refused = options.append.strict && found.changed_names != 0;
-  if (!refused) note_changed_names(console, found.changed_names);
+  if (!refused) note_changed_names(console, found.changed_names, found.changed_name);
   note_unfinished(console, {&*map, 1});
   note_skipped(console, found.problems);
   return refused ? ExitCode::failed : ExitCode::ok;

@@ -718,7 +718,7 @@ ExitCode write_map(const PypylogOptions& options, const Input& log, const LoopPr
   const Result<MapText> map = map_of_loops(profile.loops());
   if (!map) return console.fail(map.error());
   const ExitCode code = commit_converted(options, map->text, log, console);
-  if (code == ExitCode::ok) note_unwritable_names(console, map->changed_names);
+  if (code == ExitCode::ok) note_unwritable_names(console, map->changed_names, map->changed_name);
   return code;
 }
 

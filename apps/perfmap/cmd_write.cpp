@@ -141,7 +141,7 @@ class StreamWriter {
     if (input.error() != 0) {
       return console_.fail(system_error("cannot read standard input", input.error()));
     }
-    note_changed_names(console_, changed_);
+    note_changed_names(console_, changed_, changed_name_);
     return failed_ || bad_line_ ? ExitCode::failed : ExitCode::ok;
   }
 
@@ -170,7 +170,7 @@ class StreamWriter {
     if (!as_is && options_.append.strict) return complain(1, refusal(name));
     const std::string refused = options_.jitdump ? jitdump_refusal(start, size, false) : "";
     if (!refused.empty()) return complain(1, refused);
-    if (!as_is) ++changed_;
+    if (!as_is && changed_++ == 0) changed_name_ = name;
     std::string shown;
     if (shows_) name = shown = printable(name);
     check(writer_.write(start, size, name));
@@ -192,6 +192,7 @@ class StreamWriter {
   const bool shows_;
   std::uint64_t number_ = 0;
   std::uint64_t changed_ = 0;
+  std::string changed_name_;  // the first of these
   bool bad_line_ = false;
   bool failed_ = false;
 };
@@ -232,7 +233,7 @@ ExitCode write_one(const Options& options, const Console& console) {
   Result<void> written = target->write(*start, *size, is_shown ? printable(name) : name, bytes);
   if (written) written = target->close();
   if (!written) return console.fail(written.error());
-  note_changed_names(console, as_is ? 0 : 1);
+  note_changed_names(console, as_is ? 0 : 1, name);
   return ExitCode::ok;
 }
 

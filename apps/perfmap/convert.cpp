@@ -458,7 +458,7 @@ ExitCode convert_map(const ConvertOptions& options, Map map, const Opening& open
                      const Console& console) {
   Result<OutputFile> out = open_output(options.output);
   if (!out) return console.fail(out.error());
-  note_unwritable_names(console, opening.changed_names);
+  note_unwritable_names(console, opening.changed_names, opening.changed_name);
   if (options.effective) return convert_effective(options, std::move(map), opening, *out, console);
   const Step step(console, "writing", *out);
   Diagnostics problems = problems_for(options);

@@ -15,7 +15,7 @@ namespace perfmap::app {
 namespace {
 
 void note_stats(const Console& console, const PortableStats& stats) {
-  note_changed_names(console, stats.changed_names);
+  note_changed_names(console, stats.changed_names, stats.changed_name);
   if (stats.huge_sizes != 0) {
     console.note(counted(stats.huge_sizes, "entry has", "entries have") +
                  " a size of 4 GiB or more, which some readers truncate");
@@ -144,13 +144,37 @@ Result<MapWriter> open_target(const AppendOptions& options, const AppendTarget& 
   return MapWriter::open(target.path, writer);
 }
 
-void note_changed_names(const Console& console, std::uint64_t count) {
-  if (count != 0) console.note("changed " + counted(count, "name") + " for portability");
+namespace {
+
+/// ", such as 'a' to '[a]'": the first name, and what it became; ", such as 'a\x01' (escaped)".
+std::string example(std::uint64_t count, std::string_view before, const std::string& after) {
+  constexpr std::size_t kMax = 60;
+  const auto shown = [](std::string_view name) {
+    return "'" + std::string(name.substr(0, kMax)) + (name.size() > kMax ? "…'" : "'");
+  };
+  // Messages show the bytes of the name in the same way.
+  const bool is_escaped = printable(before) == after;
+  return (count == 1 ? ": " : ", such as ") + shown(before) +
+         (is_escaped ? " (escaped)" : " to " + shown(after));
 }
 
-void note_unwritable_names(const Console& console, std::uint64_t count) {
-  if (count != 0)
-    console.note("changed " + counted(count, "name") + " that a perf map cannot contain");
+}  // namespace
+
+void note_changed_names(const Console& console, std::uint64_t count, std::string_view name) {
+  if (count == 0) return;
+  std::string after;
+  append_portable_map_name(after, name);
+  constexpr std::size_t kMinBytes = 3;
+  const bool is_short = name.size() < kMinBytes;
+  console.note("changed " + counted(count, "name") + " for portability" +
+               example(count, name, after) +
+               (is_short ? " (perf drops names under three bytes)" : ""));
+}
+
+void note_unwritable_names(const Console& console, std::uint64_t count, std::string_view name) {
+  if (count == 0) return;
+  console.note("changed " + counted(count, "name") + " that a perf map cannot contain" +
+               example(count, name, escape_map_name(name)));
 }
 
 bool goes_to_terminal(const AppendOptions& options, const Console& console) {

@@ -31,7 +31,7 @@ void append_entry(MapText& map, Address begin, std::uint64_t size, std::string_v
     if (name.back() == '\r') map.text += '\r';  // readers remove one
   } else {
     append_escaped_map_name(map.text, name);
-    ++map.changed_names;
+    if (map.changed_names++ == 0) map.changed_name = name;
   }
   map.text += '\n';
   ++map.entries;
@@ -80,8 +80,8 @@ PortableStats format_all(const Index& index, Room room, Wrote wrote) {
     if (name.size() > kMaxPortableName || !is_plain_map_name(name)) {
       changed.clear();
       append_portable_map_name(changed, name);
+      if (stats.changed_names++ == 0) stats.changed_name = name;
       name = changed;
-      ++stats.changed_names;
     }
     const auto write = [&](const AddressRange& range) {
       char* const line = room(name.size() + 40);

@@ -130,6 +130,7 @@ struct Opening {
   SourceKind kind = SourceKind::perf_map;
   std::uint64_t bytes = 0;          ///< of the file, before conversion to a map
   std::uint64_t changed_names = 0;  ///< names that no perf map can hold
+  std::string changed_name = {};    ///< the first of these
 };
 
 /// Joins the inputs into one map: entries of JSON; the code of a jitdump at `time`. `opening`, if
