@@ -27,7 +27,7 @@ Survey survey(const Map& map, const Console& console) {
   Survey found;
   map.for_each(found.problems, [&](const Entry& entry) {
     if (is_plain_map_name(entry.name)) return;
-    if (found.changed_names++ == 0) found.changed_name = entry.name;
+    if (found.changed_names++ == 0) found.changed_name = entry.name.substr(0, kMaxPortableName + 1);
   });
   return found;
 }

@@ -170,7 +170,7 @@ class StreamWriter {
     if (!as_is && options_.append.strict) return complain(1, refusal(name));
     const std::string refused = options_.jitdump ? jitdump_refusal(start, size, false) : "";
     if (!refused.empty()) return complain(1, refused);
-    if (!as_is && changed_++ == 0) changed_name_ = name;
+    if (!as_is && changed_++ == 0) changed_name_ = name.substr(0, kMaxPortableName + 1);
     std::string shown;
     if (shows_) name = shown = printable(name);
     check(writer_.write(start, size, name));

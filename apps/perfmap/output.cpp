@@ -154,6 +154,9 @@ std::string example(std::uint64_t count, std::string_view before, const std::str
   };
   // Messages show the bytes of the name in the same way.
   const bool is_escaped = printable(before) == after;
+  if (before.size() > kMaxPortableName) {
+    return (count == 1 ? ": cut " : ", such as ") + shown(before) + (count == 1 ? "" : " (cut)");
+  }
   return (count == 1 ? ": " : ", such as ") + shown(before) +
          (is_escaped ? " (escaped)" : " to " + shown(after));
 }

@@ -31,7 +31,7 @@ void append_entry(MapText& map, Address begin, std::uint64_t size, std::string_v
     if (name.back() == '\r') map.text += '\r';  // readers remove one
   } else {
     append_escaped_map_name(map.text, name);
-    if (map.changed_names++ == 0) map.changed_name = name;
+    if (map.changed_names++ == 0) map.changed_name = name.substr(0, kMaxPortableName + 1);
   }
   map.text += '\n';
   ++map.entries;
@@ -80,7 +80,7 @@ PortableStats format_all(const Index& index, Room room, Wrote wrote) {
     if (name.size() > kMaxPortableName || !is_plain_map_name(name)) {
       changed.clear();
       append_portable_map_name(changed, name);
-      if (stats.changed_names++ == 0) stats.changed_name = name;
+      if (stats.changed_names++ == 0) stats.changed_name = name.substr(0, kMaxPortableName + 1);
       name = changed;
     }
     const auto write = [&](const AddressRange& range) {

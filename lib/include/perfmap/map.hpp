@@ -131,7 +131,8 @@ struct MapText {
   std::string text;
   std::uint64_t entries = 0;
   std::uint64_t changed_names = 0;  ///< names that no perf map can hold; see escape_map_name()
-  std::string changed_name = {};    ///< the first of these, before the change
+  std::string changed_name =
+      {};  ///< the first of these, before the change; at most kMaxPortableName + 1 bytes
 };
 
 /// Appends a line that reads back as this entry. The name is exact if a map can hold it. Other
