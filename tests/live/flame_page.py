@@ -54,8 +54,7 @@ def click(selector):
 
 
 def click_text(selector, text):
-    found = browser.value(f"[...document.querySelectorAll({selector!r})].filter((one) => one.textContent.startsWith({text!r})).length")
-    assert found == 1, (selector, text, found)
+    """Clicks the first element whose text begins with `text`."""
     browser.value(f"[...document.querySelectorAll({selector!r})].find((one) => one.textContent.startsWith({text!r})).click()")
 
 
@@ -232,6 +231,33 @@ assert (text_of("name"), int(text_of("total"))) == callers.most_common(1)[0]
 show("view=sandwich")
 assert expected[text_of("chosen")][0] == max(own for own, _ in expected.values())
 
+# Its search goes from box to box; a zoomed box fills the chart, and Escape shows all again.
+show("view=table&search=InterpreterEntryTrampoline")
+click("#table .name")
+browser.value('(() => { const search = document.getElementById("search"); search.value = "sieve"; search.dispatchEvent(new Event("input")); })()')
+browser.key("n", "n")
+assert "sieve" in text_of("name") and text_of("matched").startswith("1 of "), (text_of("name"), text_of("matched"))
+found, of_found = text_of("name"), int(text_of("total"))
+assert of_found < expected[text_of("chosen")][1]
+browser.value('document.querySelector("#callees canvas").focus()')
+browser.key("Enter", "\r")
+assert (text_of("name"), int(text_of("total"))) == (found, of_found)
+
+
+def boxes_at_the_right():
+    _, top, _, height, right, _ = frame_of("#callees")
+    found = set()
+    for row in range(int(height / 21)):
+        browser.mouse(right - 30, top + 21 * row + 8)
+        found.add((text_of("name"), int(text_of("total"))))
+    return found
+
+
+assert (found, of_found) in boxes_at_the_right()
+browser.value('document.activeElement.blur()')
+browser.key("Escape")
+assert (found, of_found) not in boxes_at_the_right()
+
 # The menu of a function, by keyboard and mouse: changes of the stacks, each with a button that
 # undoes it.
 def change(function, item, count=1, of="#menu"):
@@ -308,6 +334,8 @@ assert 0.8 < start < 1.1 and end > 1.98
 # A slot has samples of 100 microseconds.
 assert len(samples_between(start + 1e-4, end)) <= int(text_of("total")) <= len(samples_between(start - 1e-4, end)) < whole
 assert "range=" in browser.value("location.hash") and text_of("clock").endswith(f"{node.start + end:.6f}")
+browser.mouse(left + width / 4, strip_top + 10, click=True, button="right")
+assert "range=" in browser.value("location.hash")
 show("view=table&range=0.5-1.25")
 assert shown_table() == node.table(samples_between(0.5, 1.25))
 browser.key("Escape")
@@ -374,8 +402,17 @@ def saved():
 
 browser.size(1280, 800)
 show("group=all")
-titles = [title.firstChild.data for title in saved().getElementsByTagName("title")]
+picture = saved()
+titles = [title.firstChild.data for title in picture.getElementsByTagName("title")]
+assert all(re.fullmatch("#[0-9a-f]{6}", box.getAttribute("fill")) for box in picture.getElementsByTagName("rect"))
 assert titles[0] == f"all: {whole} samples, 100 %" and f"{name}: {total} samples, {share(total, whole)}" in titles
+
+click('input[value="table"]')
+browser.value(f'[...document.querySelectorAll("#table .name")].find((one) => one.textContent === {workload!r}).focus()')
+browser.key("m", "m")
+click_text("#menu button", "Show only samples")  # the picture shows it, although the chart is not in sight
+titles = [title.firstChild.data for title in saved().getElementsByTagName("title")]
+assert titles[0].startswith(f"all: {len(inside)} samples") and titles[1].startswith(f"{workload}: {len(inside)} samples"), titles[:2]
 
 # Addresses that do not belong to the page change nothing.
 for address in ("shape=cube&only=nothing&zoom=-1&search=%00%3Cb%3E", "zoom=99999999", "view=__proto__&sort=constructor.up",
@@ -406,6 +443,25 @@ assert texts("#process option") == ["All processes", "app (pid 1) – 66.67 %", 
 assert texts("#event option") == ["All events", "cpu-clock – 66.67 %", "page-faults – 33.33 %"]
 browser.value('(() => { const event = document.getElementById("event"); event.value = "1"; event.dispatchEvent(new Event("change")); })()')
 assert shown_table() == {"main": (1, 1)} and is_at("view=table", "tiers=merged", "event=1")
+
+# The choices of thread and process replace each other, and a zoomed box without samples is left.
+show("group=all&zoom=1")
+assert text_of("name") != "all"
+browser.value('(() => { const process = document.getElementById("process"); process.selectedIndex = 2; process.dispatchEvent(new Event("change")); })()')
+assert (text_of("name"), text_of("total")) == ("all", "1") and "process=" in browser.value("location.hash")
+write_page(two.replace("other  2/2", "app  1/2").encode())
+show()
+browser.value('(() => { const thread = document.getElementById("thread"); thread.selectedIndex = 2; thread.dispatchEvent(new Event("change")); })()')
+assert text_of("total") == "1" and "thread=" in browser.value("location.hash")
+
+# A lying clock: samples that are thirty years apart.
+write_page(two.replace("2.000000000", "999999999.000000000").encode())
+for strip in ("threads", "heat"):
+    show(f"strip={strip}")
+    assert text_of("total") == "3"
+    left, strip_top, width, height, right, _ = frame_of("#slots")
+    browser.drag((left + width / 3, strip_top + 9), (right - 1, strip_top + 1))
+    assert text_of("total") == "1", strip
 
 # Names, modules and threads with markup are shown as text in every view, and in the file.
 evil = "</script><script>console.error(1)</script><img src=x onerror=console.error(2)>\"'&amp;"

@@ -1,6 +1,12 @@
 // The data of the page: functions, processes, threads and counted samples.
 
 const byId = (id) => document.getElementById(id);
+const element = (name, properties = {}, ...children) => {
+  const made = Object.assign(document.createElement(name), properties);
+  made.append(...children);
+  return made;
+};
+
 const data = JSON.parse(byId("data").textContent);
 
 const CLASS_NAMES = ["unknown", "kernel", "native", "inlined", "interpreted", "baseline",
@@ -123,3 +129,10 @@ const visitSamples = ({event, process, thread, range}, visit) => {
     visit(data.nodes[i], data.counts[i], time);
   }
 };
+
+// Numbers as text.
+const UNIT = data.unit ?? "samples";
+const count = new Intl.NumberFormat("en");
+const amount = (samples) => `${count.format(samples)} ${samples === 1 ? UNIT.replace(/s$/, "") : UNIT}`;
+const percent = (part, whole) => whole > 0 ? (100 * part / whole).toFixed(part === whole ? 0 : 2) + " %" : "–";
+const seconds = (time) => time.toFixed(DURATION < 1 ? 4 : DURATION < 100 ? 2 : 1) + " s";

@@ -8,21 +8,23 @@ const say = (text) => {
   noteTimer = setTimeout(() => { byId("note").hidden = true; }, 2500);
 };
 const copy = async (text, what) => {
+  let isCopied = true;
   try {
     await navigator.clipboard.writeText(text);
   } catch { // no permission, or no secure context
     const field = document.body.appendChild(element("textarea", {value: text}));
     field.select();
-    document.execCommand("copy");
+    isCopied = document.execCommand("copy");
     field.remove();
   }
-  say(`Copied the ${what}`);
+  say(isCopied ? `Copied the ${what}` : `The browser did not copy the ${what}`);
 };
 byId("link").addEventListener("click", () => copy(location.href, "link"));
 
 const saveSvg = () => {
-  const chart = state.view === "sandwich" ? lastChart : flame;
-  if (chart.tree === null) flame.show(shownTree(), state.zoom, null);
+  if (state.view === "table") showFlame();
+  const chart = currentChart();
+  if (chart.tree === null) return say("There are no samples");
   const url = URL.createObjectURL(new Blob([svgOf(chart, document.title)], {type: "image/svg+xml"}));
   const name = (data.title || "stacks").split("/").pop().replace(/[^\w.-]/g, "_");
   element("a", {href: url, download: `${name}.svg`}).click();
@@ -30,22 +32,21 @@ const saveSvg = () => {
 };
 byId("save").addEventListener("click", saveSvg);
 
-let match = -1;
 const goToMatch = (step) => {
-  const found = foundIn("flame", shownTree());
   if (state.view === "table") {
     const at = table.keys.indexOf(table.selected);
     const key = table.keys[(at + step + table.keys.length + (at < 0 && step < 0 ? 1 : 0)) % table.keys.length];
     if (key !== undefined) table.on.select(key);
     return;
   }
-  if (state.view !== "flame" || !found || found.nodes.length === 0) return;
-  const {nodes} = found;
-  const at = nodes.indexOf(flame.selected);
-  match = at >= 0 ? (at + step + nodes.length) % nodes.length : step > 0 ? 0 : nodes.length - 1;
+  const chart = currentChart();
+  const nodes = chart.found?.nodes ?? [];
+  if (nodes.length === 0) return;
+  const at = nodes.indexOf(chart.selected);
+  const match = at >= 0 ? (at + step + nodes.length) % nodes.length : step > 0 ? 0 : nodes.length - 1;
   const node = nodes[match];
-  if (!flame.isShown(node)) zoomTo(node); // it is too narrow, or not in the zoomed box
-  flame.select(node);
+  if (!chart.isShown(node)) chart.on.zoom(node); // it is too narrow, or not in the zoomed box
+  chart.select(node);
   byId("matched").textContent = `${count.format(match + 1)} of ${count.format(nodes.length)} boxes`;
 };
 
@@ -59,7 +60,10 @@ const KEYS = [
   ["s", "Sandwich: callers and callees of a function", () => change({view: "sandwich"})],
   ["i", "Inverted order: leaf functions first", () => change({view: "flame", order: state.order === "inverted" ? "callers" : "inverted"})],
   ["Escape", "Show all: reset the zoom, then the range of times", () => {
-    if (state.view === "flame" && state.zoom) zoomTo(0); else if (state.range) change({range: null});
+    const zoomed = state.view === "sandwich" ? Object.values(sandwich).filter((chart) => chart.zoom !== 0)
+      : state.view === "flame" && state.zoom ? [flame] : [];
+    for (const chart of zoomed) chart.on.zoom(0);
+    if (zoomed.length === 0 && state.range) change({range: null});
   }],
   ["?", "This help", openHelp],
 ];
@@ -118,7 +122,9 @@ const addOptions = (id, all, samples, nameOfNumber) => {
     select.append(element("option", {value: number, textContent: `${nameOfNumber(number).slice(0, 80)} – ${share}`}));
   }
   select.hidden = samples.size < 2;
-  select.addEventListener("change", () => change({[id]: select.value === "" ? null : Number(select.value)}));
+  // A thread belongs to one process, so the choice of one replaces that of the other.
+  const other = {process: {thread: null}, thread: {process: null}}[id];
+  select.addEventListener("change", () => change({...other, [id]: select.value === "" ? null : Number(select.value)}));
 };
 const labelOf = (node) => nameOf(~data.frames[node]);
 addOptions("event", "All events", samplesByEvent, (event) => data.events[event] ?? "");

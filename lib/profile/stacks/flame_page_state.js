@@ -134,7 +134,7 @@ const readAddress = () => {
   state.chosen = numberIn(parts.get("of"), isFunction);
   const [column, direction] = (parts.get("sort") ?? "").split(".");
   state.sort = Object.hasOwn(SORTS, column) ? {column, isAscending: direction === "up"} : {column: "self", isAscending: false};
-  state.zoom = numberIn(parts.get("zoom"), (node) => node > 0 && node < shownTree().size) ?? 0;
+  state.zoom = numberIn(parts.get("zoom"), (node) => node > 0 && shownTree().totals[node] > 0) ?? 0;
   show();
   flame.scrollToRoot();
   if (state.zoom) flame.scrollTo(state.zoom);
@@ -145,6 +145,7 @@ const MAKES_TREE = ["order", "group", "tiers", "steps"];
 const change = (changes) => {
   if (MAKES_TREE.some((name) => name in changes)) state.zoom = 0;
   Object.assign(state, changes);
+  if (!(shownTree().totals[state.zoom] > 0)) state.zoom = 0; // the selection has no samples there
   tip.hidden = true;
   remember(true);
   show();

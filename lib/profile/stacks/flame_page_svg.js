@@ -1,4 +1,4 @@
-// The chart's boxes as a file of their own, all rows of them. A title shows when one points at a box.
+// A chart as an SVG file, with all of its rows. Each box has its name and numbers as a title.
 const svgOf = (chart, title) => {
   const width = 1200;
   const rows = layOut(chart.tree, chart.zoom, width);
@@ -14,6 +14,10 @@ const svgOf = (chart, title) => {
   ];
   const pen = chart.pen;
   pen.font = "12px sans-serif";
+  const hexOf = (paint) => { // some programs do not read hsl()
+    pen.fillStyle = paint;
+    return pen.fillStyle;
+  };
   rows.forEach((boxes, row) => {
     const y = 30 + (chart.growsUp ? rows.length - 1 - row : row) * ROW;
     for (const {node, x, width: wide} of boxes) {
@@ -26,7 +30,7 @@ const svgOf = (chart, title) => {
       const details = `${name.slice(0, SHOWN_LETTERS)}: ${amount(chart.tree.totals[node])}, ` +
         percent(chart.tree.totals[node], chart.tree.totals[0]);
       const text = wide > 22 ? fitted(pen, name, wide - 10) : "";
-      lines.push(`<g><title>${escaped(details)}</title><rect ${place} fill="${paintOf(chart.tree.keys[node])}"/>` +
+      lines.push(`<g><title>${escaped(details)}</title><rect ${place} fill="${hexOf(paintOf(chart.tree.keys[node]))}"/>` +
         (text && `<text x="${(x + 5).toFixed(1)}" y="${y + 15}" fill="${INK}">${escaped(text)}</text>`) + "</g>");
     }
   });

@@ -3,9 +3,9 @@
 const STRIP_ROWS = 6;        // threads that have a row of their own
 const STRIP_ROW = 15;
 const NAME_WIDTH = 130;      // of the threads' names
-const HEAT_ROWS = 25;        // parts of a second
+const HEAT_ROWS = 25;        // parts of a column
 const HEAT_ROW = 4;
-const HEAT_WIDTH = 40;       // of a second, at most
+const HEAT_WIDTH = 40;       // of a column, at most
 
 class TimeStrip {
   // `onSelect` is called with [from, to] in seconds, or null for all.
@@ -30,13 +30,13 @@ class TimeStrip {
 
   get width() { return this.canvas.clientWidth; }
   get left() { return this.mode === "threads" ? Math.min(NAME_WIDTH, this.width / 4) : 0; }
-  get columns() {
-    const all = Math.max(Math.floor(this.width - this.left), 1);
-    return this.mode === "heat" ? Math.min(all, this.heatColumns * HEAT_WIDTH) : all;
-  }
+  get pixels() { return Math.max(Math.floor(this.width - this.left), 1); }
+  get columns() { return this.mode === "heat" ? Math.min(this.pixels, this.heatColumns * HEAT_WIDTH) : this.pixels; }
   // The recording's end is in the last column.
   get length() { return Math.max(DURATION, SLOT) + SLOT; }
-  get heatColumns() { return Math.ceil(this.length); }
+  // Seconds of a column of the heat map: one, if the columns fit.
+  get period() { return Math.max(Math.ceil(this.length / this.pixels), 1); }
+  get heatColumns() { return Math.ceil(this.length / this.period); }
 
   threads() {
     const {thread, process} = this.selection;
@@ -112,11 +112,11 @@ class TimeStrip {
     }
   }
 
-  // A column for each second, with the beginning of the second at the bottom.
+  // A column for each period, with its beginning at the bottom.
   drawHeat(colors) {
-    const {pen, columns, heatColumns} = this;
+    const {pen, columns, heatColumns, period} = this;
     const {all, sought, most} = this.count(heatColumns * HEAT_ROWS, (node, time) =>
-      Math.floor(time) * HEAT_ROWS + Math.min(Math.floor(time % 1 * HEAT_ROWS), HEAT_ROWS - 1));
+      Math.min(Math.floor(time / period * HEAT_ROWS), heatColumns * HEAT_ROWS - 1));
     const wide = columns / heatColumns;
     const shown = this.isSought ? sought : all;
     for (let i = 0; i < shown.length; ++i) {
@@ -131,9 +131,10 @@ class TimeStrip {
 
   drawAxis(colors, height) {
     const {pen, left, columns} = this;
-    const whole = this.mode === "heat" ? this.heatColumns : this.length;
-    const bases = this.mode === "heat" ? [1, 10, 100, 1000, 10000] : [0.001, 0.01, 0.1, 1, 10, 100, 1000, 10000];
-    const step = bases.flatMap((base) => [base, 2 * base, 5 * base]).find((one) => whole / one <= columns / 70) ?? whole;
+    const whole = this.mode === "heat" ? this.heatColumns * this.period : this.length;
+    const steps = Array.from({length: 24}, (_, power) => 10 ** (power - 4)).flatMap((base) => [base, 2 * base, 5 * base]);
+    const least = this.mode === "heat" ? this.period : 0;
+    const step = steps.find((one) => one >= least && whole / one <= columns / 70) ?? whole;
     pen.fillStyle = colors.quiet;
     for (let i = 0; i * step < whole && i < 100; ++i) {
       const x = left + i * step / whole * columns;
@@ -161,11 +162,11 @@ class TimeStrip {
       return;
     }
     const wide = columns / this.heatColumns;
-    for (let second = 0; second < this.heatColumns; ++second) {
-      const low = Math.min(Math.max(from - second, 0), 1);
-      const high = Math.min(Math.max(to - second, 0), 1);
+    for (let column = 0; column < this.heatColumns; ++column) {
+      const low = Math.min(Math.max(from / this.period - column, 0), 1);
+      const high = Math.min(Math.max(to / this.period - column, 0), 1);
       const dim = low < high ? [[0, low], [high, 1]] : [[0, 1]];
-      for (const [a, b] of dim) pen.fillRect(second * wide, (1 - b) * height, wide, (b - a) * height);
+      for (const [a, b] of dim) pen.fillRect(column * wide, (1 - b) * height, wide, (b - a) * height);
     }
     pen.globalAlpha = 1;
   }
@@ -177,9 +178,9 @@ class TimeStrip {
     if (this.mode === "threads") {
       return [x / this.columns * this.length, (x + 1) / this.columns * this.length];
     }
-    const second = Math.floor(x / this.columns * this.heatColumns);
+    const column = Math.floor(x / this.columns * this.heatColumns);
     const row = HEAT_ROWS - 1 - Math.min(Math.max(Math.floor((event.clientY - frame.top) / HEAT_ROW), 0), HEAT_ROWS - 1);
-    return [second + row / HEAT_ROWS, second + (row + 1) / HEAT_ROWS];
+    return [row, row + 1].map((edge) => (column + edge / HEAT_ROWS) * this.period);
   }
 
   listen() {
@@ -197,6 +198,7 @@ class TimeStrip {
       this.draw();
     });
     canvas.addEventListener("pointerup", () => {
+      if (this.dragFrom === null) return; // another button
       const range = this.dragged;
       this.dragFrom = this.dragged = null;
       this.onSelect(range); // a click without a drag selects all

@@ -16,6 +16,11 @@ const sandwich = Object.fromEntries(["callers", "callees"].map((side) => {
 }));
 sandwich.callers.growsUp = true;
 let lastChart = flame; // the one that details are of
+// The chart that search and saving apply to.
+const currentChart = () => {
+  if (state.view !== "sandwich") return flame;
+  return lastChart === flame ? sandwich.callees : lastChart;
+};
 
 const describe = (key, {total, self, whole, parent}) => {
   const isCode = key >= 0;
@@ -81,13 +86,16 @@ const table = new FunctionTable(byId("table").querySelector("table"), {
 });
 const strip = new TimeStrip(byId("slots"), (range) => change({range}));
 
+const showFlame = () => {
+  flame.growsUp = state.shape === "flame";
+  flame.show(shownTree(), state.zoom, foundIn("flame", shownTree()));
+};
 const showViews = () => {
   for (const view of CHOICES.view) byId(view).hidden = state.view !== view;
   const {isSought} = currentSearch();
   const whole = currentTree().totals[0];
   if (state.view === "flame") {
-    flame.growsUp = state.shape === "flame";
-    flame.show(shownTree(), state.zoom, foundIn("flame", shownTree()));
+    showFlame();
     describeBox(flame);
   } else if (state.view === "table") {
     table.show(currentSums(), whole, state.sort, isSought);
@@ -135,7 +143,7 @@ const showSteps = () => {
   const chips = state.steps.map((step, i) => {
     const title = STEPS[step.kind].title(nameOf(step.key).slice(0, 60));
     const button = element("button", {type: "button", title: "Undo this", textContent: title + " ×"});
-    button.addEventListener("click", () => change({steps: state.steps.filter((_, at) => at !== i), zoom: 0}));
+    button.addEventListener("click", () => change({steps: state.steps.filter((_, at) => at !== i)}));
     return element("li", {}, button);
   });
   byId("steps").replaceChildren(...chips);
