@@ -10,7 +10,8 @@ lib=$(dirname "$(find "$work/prefix" -name libperfmap.so)")
 
 "$work/prefix/bin/perfmap" --version
 for file in share/bash-completion/completions/perfmap share/zsh/site-functions/_perfmap \
-  share/fish/vendor_completions.d/perfmap.fish; do
+  share/fish/vendor_completions.d/perfmap.fish share/doc/perfmap/README.md \
+  share/doc/perfmap/docs/diagnostics.md share/perfmap/schema/perfmap.lint-1.json; do
   test -s "$work/prefix/$file"
 done
 
