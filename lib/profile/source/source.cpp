@@ -187,11 +187,11 @@ StreamStart check_log_start(std::string_view begin) {
 }
 
 /// The same bytes with a corrected magic number.
-OpenedInput mended_dump(const Input& input, std::endian order) {
+OpenedInput repaired_dump(const Input& input, std::endian order) {
   std::string bytes(order == std::endian::little ? "DTiJ" : "JiTD");
   bytes += input.text().substr(bytes.size());
   OpenedInput opened{Input::from_text(std::move(bytes), input.name()), SourceKind::jitdump};
-  opened.was_mended = true;
+  opened.was_repaired = true;
   return opened;
 }
 
@@ -352,7 +352,7 @@ Result<std::vector<OpenedInput>> open_source(const Source& source, const SourceO
   Result<OpenedInput> opened = as_opened(*std::move(input), own, growing);
   if (!opened) return Failure(std::move(opened.error()));
   opened->was_compressed = compressed;
-  if (opened->was_mended) {
+  if (opened->was_repaired) {
     options.listener().warn(source.text + " is damaged: its magic number is wrong");
   }
   std::vector<OpenedInput> one;
@@ -383,7 +383,7 @@ Result<OpenedInput> as_opened(Input input, const SourceOptions& options, bool gr
   const bool is_dump = input.text().empty() || detect_kind(input.text()) == SourceKind::jitdump;
   if (kind == SourceKind::jitdump && options.needs_magic && !is_dump) {
     const auto order = options.kind_is_given ? order_without_magic(input.text()) : std::nullopt;
-    return order ? Result<OpenedInput>(mended_dump(input, *order))
+    return order ? Result<OpenedInput>(repaired_dump(input, *order))
                  : Failure(no_dump(input.text(), input.name()));
   }
   if (kind == SourceKind::perf_map && options.kind.empty()) {
