@@ -83,6 +83,7 @@ _perfmap() {
         -i|--input) compopt -o default; COMPREPLY=(); return ;;
         --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
         --format) COMPREPLY=($(compgen -W 'pretty gcc json jsonl sarif github' -- "$current")); return ;;
+        -o|--output) compopt -o default; COMPREPLY=(); return ;;
         --select) COMPREPLY=($(compgen -P "${current%"${current##*,}"}" -W 'PM001 PM002 PM003 PM004 PM005 PM006 PM007 PM008 PM009 PM010 PM011 PM012 PM013 PM014 PM015 PM020 PM021 PM022 PM023 PM024 PM025 PM030 PM031 PM032 PM033 PM034 PM035 PM060 PM061 PM062 PM063 PM064 PM065 PM066 PM067 PM068 PM069 PM070 PM090 PM091 PM092 PM093 PM094 PM095 PM101 PM102 PM103 PM104 PM105 PM106 PM107 PM108 PM109 PM110 PM111 PM112 PM113 PM114 JD101 JD102 JD103 JD104 JD105 JD106 JD107 JD108 JD109 JD110 JD201 JD202 JD203 JD204 JD205 JD206 JD207 JD208 JD209 JD210 JD211 JD212 JD213 JD214 JD215 JD216 JD301 JD302 JD303 JD304 JD305 JD306 JD307 XF001 XF002 XF003 XF004 XF005 PL101 PL102 PL103 PL104 PL105 PL106 PL107 PL108' -- "${current##*,}")); return ;;
         --ignore) COMPREPLY=($(compgen -P "${current%"${current##*,}"}" -W 'PM001 PM002 PM003 PM004 PM005 PM006 PM007 PM008 PM009 PM010 PM011 PM012 PM013 PM014 PM015 PM020 PM021 PM022 PM023 PM024 PM025 PM030 PM031 PM032 PM033 PM034 PM035 PM060 PM061 PM062 PM063 PM064 PM065 PM066 PM067 PM068 PM069 PM070 PM090 PM091 PM092 PM093 PM094 PM095 PM101 PM102 PM103 PM104 PM105 PM106 PM107 PM108 PM109 PM110 PM111 PM112 PM113 PM114 JD101 JD102 JD103 JD104 JD105 JD106 JD107 JD108 JD109 JD110 JD201 JD202 JD203 JD204 JD205 JD206 JD207 JD208 JD209 JD210 JD211 JD212 JD213 JD214 JD215 JD216 JD301 JD302 JD303 JD304 JD305 JD306 JD307 XF001 XF002 XF003 XF004 XF005 PL101 PL102 PL103 PL104 PL105 PL106 PL107 PL108' -- "${current##*,}")); return ;;
         --severity) COMPREPLY=($(compgen -W 'info warning error' -- "$current")); return ;;
@@ -93,7 +94,7 @@ _perfmap() {
         --explain) COMPREPLY=($(compgen -W 'PM001 PM002 PM003 PM004 PM005 PM006 PM007 PM008 PM009 PM010 PM011 PM012 PM013 PM014 PM015 PM020 PM021 PM022 PM023 PM024 PM025 PM030 PM031 PM032 PM033 PM034 PM035 PM060 PM061 PM062 PM063 PM064 PM065 PM066 PM067 PM068 PM069 PM070 PM090 PM091 PM092 PM093 PM094 PM095 PM101 PM102 PM103 PM104 PM105 PM106 PM107 PM108 PM109 PM110 PM111 PM112 PM113 PM114 JD101 JD102 JD103 JD104 JD105 JD106 JD107 JD108 JD109 JD110 JD201 JD202 JD203 JD204 JD205 JD206 JD207 JD208 JD209 JD210 JD211 JD212 JD213 JD214 JD215 JD216 JD301 JD302 JD303 JD304 JD305 JD306 JD307 XF001 XF002 XF003 XF004 XF005 PL101 PL102 PL103 PL104 PL105 PL106 PL107 PL108' -- "$current")); return ;;
       esac
       if [[ $current == -* ]]; then
-        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close --format --severity --fail-level --reader --max-findings --recording --statistics --fix --diff --force --rules --explain' '-p --pid -m --map -j --jitdump -s --source -i --input --select --ignore'
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close --format -o|--output --severity --fail-level --reader --max-findings --recording --statistics --fix --diff --force --rules --explain' '-p --pid -m --map -j --jitdump -s --source -i --input --select --ignore'
       else
         _perfmap_sources
       fi ;;

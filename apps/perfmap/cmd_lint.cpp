@@ -344,7 +344,7 @@ ExitCode print_explanation(const Console& console, const std::string& id) {
   return ExitCode::ok;
 }
 
-void print_statistics(const Console& console, const std::vector<Diagnostics>& all) {
+void write_statistics(OutputFile& out, const std::vector<Diagnostics>& all) {
   for (const Rule* rule : rule::all()) {
     std::uint64_t count = 0;
     for (const Diagnostics& one : all) count += one.count_of(*rule);
@@ -353,28 +353,20 @@ void print_statistics(const Console& console, const std::vector<Diagnostics>& al
     line.insert(0, line.size() < 8 ? 8 - line.size() : 0, ' ');
     line.append("  ").append(rule->id).append("  ").append(to_string(rule->severity));
     line.append(": ").append(rule->summary).append("\n");
-    console.out().write(line);
+    out.write(line);
   }
 }
 
-void print_findings(const Console& console, const std::string& format,
+void write_findings(OutputFile& out, bool color, const std::string& format,
                     const std::vector<FileFindings>& files) {
-  OutputFile& out = console.out();
   if (format == "json") return out.write(to_lint_json(files));
   if (format == "jsonl") return out.write(to_lint_jsonl(files));
   if (format == "sarif") return out.write(to_sarif(files, PERFMAP_VERSION, PERFMAP_DOCS_URI));
-  if (format == "pretty") {
-    return console.with_colors([&files](OutputFile& shown, bool color) {
-      for (const FileFindings& file : files) {
-        for (const Diagnostic& finding : file.findings->items()) {
-          shown.write(to_pretty(finding, file.file, file.input, color));
-        }
-      }
-    });
-  }
   for (const FileFindings& file : files) {
     for (const Diagnostic& finding : file.findings->items()) {
-      out.write(format == "gcc" ? to_gcc(finding, file.file) : to_github(finding, file.file));
+      out.write(format == "pretty" ? to_pretty(finding, file.file, file.input, color)
+                : format == "gcc"  ? to_gcc(finding, file.file)
+                                   : to_github(finding, file.file));
     }
   }
 }
@@ -401,6 +393,7 @@ struct Options {
   std::vector<Source> sources;
   SourceOptions opening;
   std::string format;
+  std::string output = "-";
   std::vector<std::string> select;
   std::vector<std::string> ignore;
   std::string severity = "info";
@@ -496,18 +489,36 @@ bool is_whole(const Console& console, const std::vector<LintSource>& sources) {
   });
 }
 
-void print_answer(const Console& console, const Options& options,
-                  const std::vector<LintSource>& sources, const std::vector<Diagnostics>& all) {
+/// Writes the findings, or their numbers, to standard output or to the file of -o.
+Result<void> write_answer(const Console& console, const Options& options,
+                          const std::vector<LintSource>& sources,
+                          const std::vector<Diagnostics>& all) {
+  if (options.fix.diff && !options.statistics) return {};
   std::vector<FileFindings> files;
   for (std::size_t i = 0; i < sources.size(); ++i) {
     files.push_back({input_of(sources[i]).name(), text_of(sources[i]), &all[i],
                      std::get_if<Jitdump>(&sources[i])});
   }
-  if (options.statistics) {
-    print_statistics(console, all);
-  } else if (!options.fix.diff) {
-    print_findings(console, options.format, files);
+  const auto write = [&](OutputFile& out, bool color) {
+    if (options.statistics) return write_statistics(out, all);
+    write_findings(out, color, options.format, files);
+  };
+  if (options.output == "-") {
+    const bool has_colors = options.format == "pretty" && !options.statistics;
+    has_colors ? console.with_colors(write) : write(console.out(), false);
+    return {};
   }
+  Result<OutputFile> out = open_output(options.output);
+  if (!out) return Failure(std::move(out.error()));
+  write(*out, false);
+  return out->commit();
+}
+
+Result<void> check_output(const Options& options, const std::vector<LintSource>& sources) {
+  for (const LintSource& source : sources) {
+    if (auto other = check_other_file(options.output, input_of(source)); !other) return other;
+  }
+  return {};
 }
 
 ExitCode run(const Options& options, const Console& console) {
@@ -520,6 +531,8 @@ ExitCode run(const Options& options, const Console& console) {
   }
   auto sources = open_lint_sources(options.sources, options.opening, console);
   if (!sources) return console.fail(sources.error());
+  const Result<void> other = check_output(options, sources->files);
+  if (!other) return console.fail(other.error());
   std::vector<Diagnostics> all;
   for (std::size_t i = 0; i < sources->files.size(); ++i) {
     LintSource& source = sources->files[i];
@@ -537,7 +550,8 @@ ExitCode run(const Options& options, const Console& console) {
     if (!held) return console.fail(held.error());
   }
   if (!is_whole(console, sources->files)) return ExitCode::failed;
-  print_answer(console, options, sources->files, all);
+  const Result<void> written = write_answer(console, options, sources->files, all);
+  if (!written) return console.fail(written.error());
   if (!is_whole(console, sources->files)) return ExitCode::failed;
   note_summary(console, all);
   if (sources->misses_any) return ExitCode::failed;
@@ -557,6 +571,16 @@ std::string check_rule_prefix(const std::string& text) {
     return one->id.starts_with(text);
   });
   return known ? "" : "no rule begins with '" + text + "'";
+}
+
+constexpr std::array kSuffixes = {
+    SuffixFormat{".sarif", "sarif"},
+    SuffixFormat{".json", "json"},
+    SuffixFormat{".jsonl", "jsonl"},
+};
+
+Result<void> choose_format_of(Options& options, const Console& console) {
+  return choose_format(options.format, options.output, kSuffixes, "pretty", console);
 }
 
 void add_selection(CommandOptions& command, Options& options) {
@@ -590,12 +614,14 @@ void add_selection(CommandOptions& command, Options& options) {
 }  // namespace
 
 void declare_lint(CommandOptions& command) {
-  Options& options = command.runs(run);
+  Options& options = command.runs(run, choose_format_of);
   options.opening.takes_others = false;
   options.opening.needs_magic = false;
   add_sources(command, options.sources, {.help = "Maps and jitdumps: paths, '-' or pids"});
   add_source_options(command, options.opening);
-  add_format(command, options.format, {"pretty", "gcc", "json", "jsonl", "sarif", "github"});
+  add_output_format(command, "--format", options.format,
+                    {"pretty", "gcc", "json", "jsonl", "sarif", "github"}, kSuffixes, "pretty");
+  const Option output = add_output(command, options.output);
   add_selection(command, options);
   command.value("--recording", options.recording, kFile,
                 "Also compare the files with this recording (perf.data) of their processes");
@@ -605,11 +631,14 @@ void declare_lint(CommandOptions& command) {
   command
       .flag("--diff", options.fix.diff,
             "Print what --fix would do: a unified diff, or a dump's changes")
-      .excludes(fix);
+      .excludes(fix)
+      .excludes(output);
   command.flag("--force", options.fix.force,
                "Fix even while a process has the file open for writing");
-  command.flag("--rules", options.list_rules, "List all rules");
-  command.value("--explain", options.explain, "ID", "Explain a rule").transform(upper_case);
+  command.flag("--rules", options.list_rules, "List all rules").excludes(output);
+  command.value("--explain", options.explain, "ID", "Explain a rule")
+      .transform(upper_case)
+      .excludes(output);
 }
 
 }  // namespace perfmap::app
