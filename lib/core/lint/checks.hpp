@@ -106,6 +106,9 @@ void report(Diagnostics& problems, const Rule& rule, std::uint64_t offset, const
 
 inline std::string hex_text(std::uint64_t value) { return "0x" + to_hex(value); }
 
+/// Longer lines are damage (PM015).
+inline constexpr std::size_t kLongLine = std::size_t{64} << 10;
+
 /// The pid in "…/perf-PID.map", "…/jit-PID.dump"; nothing for other names.
 std::optional<std::uint32_t> pid_of_map_name(std::string_view path) noexcept;
 std::optional<std::uint32_t> pid_of_dump_name(std::string_view path) noexcept;

@@ -1,3 +1,4 @@
+#include "lint/checks.hpp"
 #include "perfmap/index.hpp"
 #include "perfmap/lint.hpp"
 #include "perfmap/map.hpp"
@@ -33,6 +34,8 @@ std::optional<LineChange> line_fix(const Diagnostic& finding, std::string_view t
   const std::uint64_t begin = where.offset - (where.column - 1);
   std::string_view line = text.substr(begin);
   line = line.substr(0, std::min(line.find('\n'), line.size() - 1) + 1);
+  // Each finding would copy it.
+  if (line.size() > lint_rules::kLongLine) return std::nullopt;
   // A map may begin with such a mark; a later line that does is no entry.
   if (begin != 0 && line.starts_with(kByteOrderMark)) return std::nullopt;
   std::string added = tidied(line);

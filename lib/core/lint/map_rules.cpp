@@ -96,7 +96,6 @@ void check_amount(const Map& map, const LineFacts& facts, Diagnostics& problems)
 // How a line is written.
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-constexpr std::size_t kLongLine = std::size_t{64} << 10;
 
 /// PM004, PM013: how the number at `position` is written. Returns its end.
 std::size_t check_number(const LineReport& line, std::size_t position) {

@@ -195,7 +195,7 @@ std::string subject_of(const Diagnostic& finding, std::string_view input) {
     line = line.substr(blank);
     line = line.substr(std::min(line.find_first_not_of(" \t,"), line.size()));
   }
-  return std::string(line);
+  return std::string(line.substr(0, kMaxPortableName));
 }
 
 /// The results of one file.

@@ -82,8 +82,8 @@ struct LineChange {
 };
 
 /// The change that fixes one finding in `text`, which lint() checked: its line, as tidy writes a
-/// map of this line alone. Nothing if the rule has no safe fix, or if the fix needs other lines.
-/// O(bytes of the line).
+/// map of this line alone. Nothing if the rule has no safe fix, if the fix needs other lines, or if
+/// the line has more than 64 KiB. O(bytes of the line).
 PERFMAP_API std::optional<LineChange> line_fix(const Diagnostic& finding, std::string_view text);
 
 /// Bytes of a jitdump that a safe fix replaces; the replacement may be longer or shorter.

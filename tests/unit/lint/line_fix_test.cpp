@@ -39,6 +39,12 @@ std::string content_of(const std::filesystem::path& path) {
 
 }  // namespace
 
+TEST_CASE("a line of more than 64 KiB has no fix", "[lint][hostile]") {
+  const std::string head = "0x1000 10 ";
+  CHECK(check_fixes(head + std::string((64 << 10) - head.size() - 1, 'a') + "\n") == 1);
+  CHECK(check_fixes(head + std::string((64 << 10) - head.size(), 'a') + "\n") == 0);
+}
+
 TEST_CASE("each fix of a line removes its finding", "[lint]") {
   CHECK(check_fixes(content_of(test::tests_dir("/golden/lint/sarif/t.map"))) == 9);
   CHECK(check_fixes("\xef\xbb\xbf"

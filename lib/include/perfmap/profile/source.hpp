@@ -92,7 +92,7 @@ struct OpenedInput {
   std::uint64_t written_bytes = 0;  ///< of the source before conversion
   std::uint64_t without_code = 0;   ///< LOADs of such a dump with zeros for code; see JitdumpBytes
   bool was_compressed = false;      ///< the bytes of the input are not those of the file
-  bool was_repaired = false;          ///< it is a jitdump with a wrong magic number, which was fixed
+  bool was_repaired = false;        ///< it is a jitdump with a wrong magic number, which was fixed
 
   /// The bytes in memory that are not in the source.
   std::uint64_t made_bytes() const noexcept { return made_from ? input.text().size() : 0; }
