@@ -71,14 +71,16 @@ def check_speedscope(text, samples):
     check(file, schema, schema)
     frames = [frame["name"] for frame in file["shared"]["frames"]]
     found = collections.Counter()
+    running = 0
     for profile in file["profiles"]:
         assert len(profile["samples"]) == len(profile["weights"])
         assert sum(profile["weights"]) == profile["endValue"] - profile["startValue"]
-        for stack in profile["samples"]:
-            found[tuple(frames[i] for i in stack)] += 1
-    assert found == collections.Counter(tuple(reversed(names(s))) for s in samples)
-    times = sum(s["period"] for s in samples if "clock" in s["event"])
-    assert sum(p["endValue"] for p in file["profiles"] if p["unit"] == "nanoseconds") == times
+        for stack, weight in zip(profile["samples"], profile["weights"]):
+            if stack:
+                found[tuple(frames[i] for i in stack)] += 1
+                running += weight if profile["unit"] == "nanoseconds" else 0
+    assert found == collections.Counter(tuple(reversed(names(s))) or ("[no stack]",) for s in samples)
+    assert running == sum(s["period"] for s in samples if "clock" in s["event"])
 
 
 def check_indexes(shared, libs):

@@ -1,4 +1,5 @@
 #include <numeric>
+#include <optional>
 
 #include "perfmap/json.hpp"
 #include "stacks/writers.hpp"
@@ -6,7 +7,11 @@
 namespace perfmap {
 namespace {
 
-/// speedscope's own format: a sampled profile for each thread and event.
+constexpr std::uint32_t kIdle = UINT32_MAX;
+
+/// speedscope's own format: a sampled profile for each thread and event. A sample of an event that
+/// is a time covers its period before its time; what lies between two samples is an idle sample
+/// without frames, if it is longer than a period. All threads begin with the first sample.
 /// Source: speedscope, src/lib/file-format-spec.ts.
 class SpeedscopeWriter : public StackWriter {
  public:
@@ -22,10 +27,13 @@ class SpeedscopeWriter : public StackWriter {
     }
     SampledThread& thread = threads_[{sample.pid, sample.tid, sample.event}];
     if (thread.comm != sample.comm) thread.comm = sample.comm;
-    thread.stacks.push_back(node);
     const StackProfile::Event& event = event_of(input_.profile, sample);
+    thread.is_time = event.is_time && !event.is_weighted;
+    if (thread.is_time) add_idle_before(sample, thread);
+    thread.stacks.push_back(node);
     if (event.is_time || event.is_weighted) thread.weights.push_back(sample.period);
-    thread.is_time = event.is_time;
+    ++thread.samples;
+    has_no_stack_ |= node == 0;
   }
 
   Result<void> finish() override {
@@ -36,6 +44,7 @@ class SpeedscopeWriter : public StackWriter {
     json_.key("frames");
     json_.begin_array();
     for (std::uint32_t frame = 0; frame < frames_.size(); ++frame) write_frame(frame);
+    if (has_no_stack_) write_no_stack();
     json_.end_array();
     json_.end_object();
     json_.key("profiles");
@@ -56,7 +65,21 @@ class SpeedscopeWriter : public StackWriter {
     std::vector<std::uint32_t> stacks;
     std::vector<std::uint64_t> weights;  // of events that are times, or weighted
     bool is_time = false;
+    std::uint64_t samples = 0;  // those that are not idle
+    std::uint64_t end = 0;      // of the last sample, in nanoseconds after begin_
   };
+
+  void add_idle_before(const StackSample& sample, SampledThread& thread) {
+    if (!begin_) begin_ = sample.time - std::min(sample.time, sample.period);
+    const std::uint64_t after = sample.time - std::min(sample.time, *begin_);
+    const std::uint64_t before = after - std::min(after, sample.period);
+    if (before > thread.end && before - thread.end > sample.period) {
+      thread.stacks.push_back(kIdle);
+      thread.weights.push_back(before - thread.end);
+      thread.end = before;
+    }
+    thread.end += sample.period;
+  }
 
   /// "perfmap@1.2.3", the form that the format uses.
   std::string exporter() const {
@@ -67,10 +90,10 @@ class SpeedscopeWriter : public StackWriter {
 
   std::uint64_t busiest() const {
     std::uint64_t best = 0, at = 0;
-    std::size_t max = 0;
+    std::uint64_t max = 0;
     for (const auto& [key, thread] : threads_) {
-      if (thread.stacks.size() > max) {
-        max = thread.stacks.size();
+      if (thread.samples > max) {
+        max = thread.samples;
         best = at;
       }
       ++at;
@@ -85,6 +108,13 @@ class SpeedscopeWriter : public StackWriter {
     const std::string_view file = function.file.empty() ? function.module : function.file;
     if (!file.empty()) json_.member("file", file);
     if (frames_.line(frame) != 0) json_.member("line", frames_.line(frame));
+    json_.end_object();
+  }
+
+  /// The frame of samples without frames, which would be idle otherwise.
+  void write_no_stack() {
+    json_.begin_object();
+    json_.member("name", "[no stack]");
     json_.end_object();
   }
 
@@ -121,6 +151,8 @@ class SpeedscopeWriter : public StackWriter {
 
   void write_stack(std::uint32_t node) {
     stack_.clear();
+    if (node == 0) stack_.push_back(static_cast<std::uint32_t>(frames_.size()));
+    if (node == kIdle) node = 0;
     for (; node != 0; node = tree_[node].parent) stack_.push_back(tree_[node].frame);
     json_.begin_array();
     for (std::size_t i = stack_.size(); i-- > 0;) json_.number(stack_[i]);
@@ -133,6 +165,8 @@ class SpeedscopeWriter : public StackWriter {
   StackTree tree_;
   std::map<ThreadProfiles::Key, SampledThread> threads_;
   std::vector<std::uint32_t> stack_;
+  std::optional<std::uint64_t> begin_;  // of the first sample of a time
+  bool has_no_stack_ = false;
 };
 
 }  // namespace

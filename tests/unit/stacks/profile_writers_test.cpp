@@ -8,6 +8,7 @@ namespace {
 
 using nlohmann::json;
 using test::every_kind;
+using test::kMain;
 using test::Stacks;
 
 /// The data of an HTML page, as a browser extracts them.
@@ -43,8 +44,8 @@ TEST_CASE("speedscope has a profile for each thread and event", "[stacks]") {
   const json& first = file["profiles"][0];
   CHECK(first["name"] == "app 7 (cpu-clock)");
   CHECK(first["unit"] == "nanoseconds");
-  CHECK(first["endValue"] == 30'303'030);
-  CHECK(first["weights"] == json({10'101'010, 10'101'010, 10'101'010}));
+  CHECK(first["weights"] == json({10'101'010, 19'898'990, 10'101'010, 10'101'010}));
+  CHECK(first["endValue"] == 50'202'020);
   CHECK(file["profiles"][1]["name"] == "app 7 (page-faults)");
   CHECK(file["profiles"][1]["unit"] == "none");
   CHECK(file["profiles"][2]["name"] == "worker (a b) 7/8 (cpu-clock)");
@@ -54,7 +55,28 @@ TEST_CASE("speedscope has a profile for each thread and event", "[stacks]") {
     names.push_back(file["shared"]["frames"][frame]["name"]);
   }
   CHECK(names == std::vector<std::string>{"[libc.so.6]", "main", "inner", "do_syscall_64"});
-  CHECK(first["samples"][2] == json::array());
+  CHECK(first["samples"][1] == json::array());
+  CHECK(first["samples"][3] == json({file["shared"]["frames"].size() - 1}));
+  CHECK(file["shared"]["frames"].back()["name"] == "[no stack]");
+}
+
+TEST_CASE("speedscope shows when threads did not run", "[stacks]") {
+  Stacks stacks;
+  const std::uint32_t main = stacks.place(kMain, 0x124c, 0x4c);
+  const auto add = [&](pid_t tid) { stacks.add(stacks.frames({main}), tid); };
+  for (const pid_t tid : {7, 7, 8, 8, 8, 7}) add(tid);
+  const json file = json::parse(stacks.in(StackFormat::speedscope));
+  const json& first = file["profiles"][0];
+  const json& second = file["profiles"][1];
+  const auto idle = json::array();
+  CHECK(first["samples"] == json({{0}, {0}, idle, {0}}));
+  CHECK(first["weights"][2] == 29'797'980);
+  // Both begin together, and the second thread's first sample is 20 ms later.
+  CHECK(second["samples"] == json({idle, {0}, {0}, {0}}));
+  CHECK(second["weights"][0] == 20'000'000);
+  // A gap is no longer than the time in which there was no sample.
+  CHECK(first["endValue"] == 60'101'010);
+  CHECK(second["endValue"] == 50'303'030);
 }
 
 TEST_CASE("a Firefox profile has threads that share tables", "[stacks]") {

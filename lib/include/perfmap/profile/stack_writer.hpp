@@ -180,7 +180,8 @@ PERFMAP_API std::vector<std::string> stack_format_names();
 ///                `perf script --ns -F comm,pid,tid,time,period,event,ip,sym,symoff,dso`. A
 ///                doubtful frame is followed by a tab and "(?)", which readers of this text skip
 ///   speedscope   a sampled profile for each thread and event; weights are periods if those are
-///                times or weights, otherwise 1
+///                times or weights, otherwise 1. If they are times, samples without frames fill
+///                the time in which a thread had no samples, and all threads begin together
 ///   firefox      version 66 of profiler.firefox.com's processed profile; a thread for each thread
 ///                and event
 ///   pprof        gzip; equal samples of a thread are merged. The first value is the number of
