@@ -32,7 +32,7 @@ ExitCode fail(const Console& console, const Options& options, const Error& error
 }
 
 Result<Diagnosis> examine(pid_t pid, const DoctorOptions& how, const Console& console) {
-  const Step step(console, "examining");
+  const Step step(console, "examining process " + std::to_string(pid));
   return diagnose(pid, how);
 }
 

@@ -125,18 +125,18 @@ void print_dump_json(OutputFile& out, const Jitdump& dump, SourceKind kind, cons
 ExitCode print_dump_info(OpenedInput opened, const SourceOptions& opening, bool as_json,
                          const Console& console) {
   const SourceKind kind = opened.written_kind();
-  const std::optional<std::uint64_t> written =
-      opened.made_from ? std::optional(opened.written_bytes) : std::nullopt;
+  const bool was_made = opened.made_from.has_value();
+  const std::uint64_t written = opened.written_bytes;
   Jitdump dump = dump_of(std::move(opened), opening);
   const Input input = dump.input();
   Diagnostics problems(1);
   DumpInfo info;
   const Timeline timeline(std::move(dump), problems);
   {
-    const Step step(console, "counting");
+    const Step step(console, "counting " + input.name());
     info = dump_info(timeline);
   }
-  if (written) info.bytes = *written;
+  if (was_made) info.bytes = written;
   (as_json ? print_dump_json : print_dump_text)(console.out(), timeline.dump(), kind, info);
   if (!is_whole(console, input)) return ExitCode::failed;
   note_skipped_records(console, problems);
@@ -226,7 +226,7 @@ void print_groups(const Console& console, const Options& options,
 
 std::vector<InfoGroup> groups_of(const Map& map, GroupBy by, Diagnostics& problems,
                                  const Console& console) {
-  const Step step(console, "counting");
+  const Step step(console, "counting " + map.input().name());
   return group_entries(map, by, problems);
 }
 

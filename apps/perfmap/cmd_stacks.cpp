@@ -215,7 +215,7 @@ ExitCode write_named_profile(const StacksOptions& options, const Input& profile,
   PprofNaming naming;
   naming.find = [&names](pid_t pid) { return names.find(pid); };
   naming.demangle = options.stacks.demangle;
-  const Step step(console, "naming");
+  const Step step(console, "naming " + profile.name());
   const Result<PprofNamed> report = name_pprof(profile.text(), naming, *out);
   if (!report) return console.fail("cannot read " + profile.name() + ": " + report.error().message);
   if (profile.was_truncated())
@@ -299,10 +299,6 @@ class Reading {
   std::optional<StackReader> reader_;
 };
 
-std::string share_of(std::uint64_t position, std::uint64_t size) {
-  return size == 0 ? "" : " (" + std::to_string(position * 100 / size) + " %)";
-}
-
 /// What a damaged recording does not have: the first damages one by one, others in a sum.
 void note_damage(const Recording& recording, const StackStatistics& statistics,
                  const Diagnostics& problems, const Console& console) {
@@ -376,20 +372,14 @@ void note_events(const StacksOptions& options, const Recording& recording,
 
 ExitCode read_all(Reading& reading, StackWriter* writer, std::set<std::uint32_t>& events,
                   Diagnostics& problems, const Console& console) {
-  const std::string what = "reading " + reading.recording().input().name();
-  const Step step(console, what);
+  const Step step(console, "reading " + reading.recording().input().name());
   const std::uint64_t size = reading.recording().input().facts().size;
-  std::uint64_t percent = 0;
   reading.reader().read(
       [&](const StackSample& sample) {
         events.insert(sample.event);
         if (writer != nullptr) writer->add(sample);
       },
-      problems,
-      [&](std::uint64_t position) {
-        if (size == 0 || std::exchange(percent, position * 100 / size) == percent) return;
-        console.progress().change(what + share_of(position, size));
-      });
+      problems, [&](std::uint64_t position) { console.progress().done(position, size); });
   if (reading.recording().input().was_truncated()) {
     return console.fail(reading.recording().input().name() + " was truncated while it was read");
   }

@@ -1,7 +1,9 @@
 #include "console.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -51,6 +53,30 @@ std::string fitted(std::string line, std::size_t width) {
   return line;
 }
 
+constexpr std::string_view kWipe = "\r\x1b[K";
+
+/// Whether the line is on the terminal. Global, because a signal handler reads it.
+std::atomic<bool> drawn = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+/// Wipes the line; then the signal ends the program, as it would have without this handler.
+extern "C" void wipe_and_end(int signal) {
+  const int error = errno;
+  if (drawn.load()) put(kWipe);
+  errno = error;
+  ::raise(signal);  // SA_RESETHAND: the default action, after this function
+}
+
+/// Only for signals that would end the program.
+void wipe_at(int signal) {
+  struct sigaction now {};
+  if (::sigaction(signal, nullptr, &now) != 0 || now.sa_handler != SIG_DFL) return;
+  struct sigaction wiping {};
+  wiping.sa_handler = wipe_and_end;
+  wiping.sa_flags = static_cast<int>(SA_RESETHAND);
+  ::sigaction(signal, &wiping, nullptr);
+}
+
 }  // namespace
 
 Progress::~Progress() {
@@ -70,14 +96,25 @@ void Progress::begin(std::string what) {
     const std::lock_guard lock(mutex_);
     what_ = std::move(what);
     since_ = Clock::now();
+    percent_ = 0;
   }
-  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  if (!thread_.joinable()) {
+    wipe_at(SIGINT);
+    wipe_at(SIGTERM);
+    thread_ = std::thread([this] { run(); });
+  }
   changed_.notify_one();
 }
 
 void Progress::change(std::string what) {
   const std::lock_guard lock(mutex_);
   if (shown_ && !what_.empty()) what_ = std::move(what);
+}
+
+void Progress::done(std::uint64_t part, std::uint64_t whole) noexcept {
+  if (!shown_ || whole == 0) return;
+  const double share = static_cast<double>(std::min(part, whole)) / static_cast<double>(whole);
+  percent_.store(static_cast<unsigned>(share * 100), std::memory_order_relaxed);
 }
 
 void Progress::end() {
@@ -93,8 +130,7 @@ void Progress::print(std::string_view text) {
 }
 
 void Progress::wipe() {
-  if (drawn_) put("\r\x1b[K");
-  drawn_ = false;
+  if (drawn.exchange(false)) put(kWipe);
 }
 
 void Progress::run() {
@@ -112,9 +148,19 @@ void Progress::run() {
 }
 
 void Progress::draw() {
-  const std::string line = "perfmap: " + what_ + ", " + seconds(Clock::now() - since_, 1);
-  put("\r" + fitted(line, terminal_width()) + "\x1b[K");
-  drawn_ = true;
+  drawn = true;
+  put("\r" + fitted("perfmap: " + what_ + share(), terminal_width()) + "\x1b[K");
+}
+
+/// ", 42 %, 3.1 s, 4 s left". Before 2 % are done, the time left is not known well enough.
+std::string Progress::share() const {
+  const Clock::duration passed = Clock::now() - since_;
+  const unsigned percent = percent_.load(std::memory_order_relaxed);
+  std::string text;
+  if (percent != 0) text += ", " + std::to_string(percent) + " %";
+  text += ", " + seconds(passed, 1);
+  if (percent >= 2) text += ", " + seconds(passed * (100 - percent) / percent, 0) + " left";
+  return text;
 }
 
 Step::Step(const Console& console, std::string_view what)
@@ -123,8 +169,10 @@ Step::Step(const Console& console, std::string_view what)
 }
 
 Step::Step(const Console& console, std::string_view what, const OutputFile& out)
-    : console_(console), what_(what), since_(std::chrono::steady_clock::now()) {
-  if (!out.is_terminal()) console_.progress().begin(printable(what));
+    : console_(console),
+      what_(std::string(what) + " " + out.name()),
+      since_(std::chrono::steady_clock::now()) {
+  if (!out.is_terminal()) console_.progress().begin(printable(what_));
 }
 
 Step::~Step() {

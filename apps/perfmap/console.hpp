@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -22,9 +23,10 @@ namespace perfmap::app {
 
 class Console;
 
-/// One line on a terminal that says what the program is at, for who waits: from half a second of a
-/// step on, ten times a second at most, and wiped before anything else is printed there. It is
-/// drawn by a thread of its own, so that work that knows nothing of it needs no calls.
+/// One line on a terminal that says what the program is doing: "perfmap: reading perf.data, 42 %,
+/// 3.1 s, 5 s left". It appears after half a second of a step, at most ten times per second, and is
+/// wiped before anything else is printed there, and if SIGINT or SIGTERM ends the program. A thread
+/// of its own draws it, so that a step needs no calls.
 class Progress {
  public:
   explicit Progress(bool shown) : shown_(shown) {}
@@ -33,8 +35,11 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void begin(std::string what);
-  /// The same step, told in other words.
+  /// Other words for the same step.
   void change(std::string what);
+  /// How much of the step is done, in any unit. O(1), without a lock; a part after the whole counts
+  /// as the whole.
+  void done(std::uint64_t part, std::uint64_t whole) noexcept;
   void end();
   /// Writes `text` to standard error, in the line's place if there is one.
   void print(std::string_view text);
@@ -45,13 +50,14 @@ class Progress {
   void run();
   void draw();
   void wipe();
+  std::string share() const;
 
   const bool shown_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::string what_;  // empty: no step
   Clock::time_point since_;
-  bool drawn_ = false;
+  std::atomic<unsigned> percent_ = 0;  // 0: unknown
   bool over_ = false;
   std::thread thread_;
 };
@@ -61,7 +67,8 @@ class Progress {
 class Step {
  public:
   Step(const Console& console, std::string_view what);
-  /// A step that writes answers to `out`: where those are seen, they are the progress.
+  /// A step that writes answers to `out`, which the step's text names. No progress is shown if
+  /// `out` is the terminal, where the answers appear.
   Step(const Console& console, std::string_view what, const OutputFile& out);
   ~Step();
   Step(const Step&) = delete;

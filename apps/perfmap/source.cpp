@@ -120,7 +120,8 @@ Result<std::vector<Map>> open_maps(const std::vector<Source>& sources, const Sou
 
 Index make_index(std::vector<Map> maps, Overlap overlap, Diagnostics& problems,
                  const Console& console) {
-  const Step step(console, "indexing");
+  const Step step(console, "indexing " + (maps.size() == 1 ? maps.front().input().name()
+                                                           : counted(maps.size(), "map")));
   return {std::move(maps), overlap, problems};
 }
 

@@ -3,8 +3,10 @@ import os
 import pathlib
 import pty
 import re
+import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
@@ -27,6 +29,58 @@ def shown(perfmap, *options, term="xterm", wait=1.2):
     return text.decode()
 
 
+def on_terminal(arguments, meanwhile):
+    """What `arguments` print to a terminal while meanwhile(child) runs, and their status."""
+    leader, follower = pty.openpty()
+    child = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                             stderr=follower, env={"TERM": "xterm"})
+    os.close(follower)
+    meanwhile(child)
+    status = child.wait()
+    child.stdin.close()
+    return read_to_end(leader).decode(), status
+
+
+def pause_in_the_middle(child, size):
+    """Stops the process for a while when it has read half of `size` bytes."""
+    io = pathlib.Path(f"/proc/{child.pid}/io")
+    while child.poll() is None and int(re.match(r"rchar: (\d+)", io.read_text())[1]) < size / 2:
+        pass
+    child.send_signal(signal.SIGSTOP)
+    time.sleep(0.8)
+    child.send_signal(signal.SIGCONT)
+
+
+def check_share(perfmap):
+    """A step whose size is known has its share and the time left."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = pathlib.Path(folder, "big.log")
+        with log.open("w") as out:
+            for begin in range(0x1000000, 0x9000000, 1 << 17):
+                out.write("".join(f"[{time:x}] {{jit-backend\n[{time + 5:x}] jit-backend}}\n"
+                                  for time in range(begin, begin + (1 << 17), 64)))
+        size = log.stat().st_size
+        text, status = on_terminal([perfmap, "pypylog", str(log)],
+                                   lambda child: pause_in_the_middle(child, size))
+    shares = re.findall(r"\rperfmap: reading (\S+), (\d+) %, (\d+\.\d) s(, \d+ s left)?\x1b\[K", text)
+    assert status == 0 and shares, (status, text[:500])
+    assert all(name == str(log) for name, *_ in shares), shares
+    percents = [int(percent) for _, percent, *_ in shares]
+    assert percents == sorted(percents) and 40 <= percents[0] and percents[-1] <= 100, percents
+    assert all(left for _, percent, _, left in shares), shares
+
+
+def check_interrupt(perfmap):
+    """Ctrl-C wipes the line, and ends the program as if there were no handler."""
+    def interrupt(child):
+        time.sleep(1.2)
+        child.send_signal(signal.SIGINT)
+
+    text, status = on_terminal([perfmap, "tidy", "-"], interrupt)
+    assert status == -signal.SIGINT, status
+    assert "reading standard input" in text and text.endswith(WIPED), text
+
+
 def main():
     perfmap = os.path.realpath(sys.argv[1])
     note = "perfmap: skipped 1 malformed line (run 'perfmap lint' for details)\r\n"
@@ -40,8 +94,10 @@ def main():
         assert quiet == note, quiet
     assert shown(perfmap, "-q") == ""
     steps = shown(perfmap, "-v", wait=0).split("\r\n")
-    for step, line in zip(["reading standard input", "indexing", "writing"], steps):
+    for step, line in zip(["reading standard input", "indexing -", "writing standard output"], steps):
         assert re.fullmatch(f"perfmap: {step}: \\d+\\.\\d{{3}} s", line), steps
+    check_share(perfmap)
+    check_interrupt(perfmap)
 
 
 main()

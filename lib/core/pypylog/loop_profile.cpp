@@ -773,10 +773,14 @@ void LoopProfile::finish() { state_->finish(); }
 bool LoopProfile::has_sections() const noexcept { return !state_->clocks.empty(); }
 const LoopProfile::Results& LoopProfile::results() const noexcept { return *state_; }
 
-void read_pypylog(const Input& input, LoopProfile& profile) {
+void read_pypylog(const Input& input, LoopProfile& profile,
+                  const std::function<void(std::uint64_t)>& progress) {
   ChunkReader windows(input, input.text(), 0);
+  std::uint64_t position = 0;
   for (Window window = windows.next(); !window.text.empty(); window = windows.next()) {
     profile.add(window.text);
+    position += window.text.size();
+    if (progress) progress(position);
   }
 }
 

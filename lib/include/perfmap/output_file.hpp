@@ -98,6 +98,8 @@ class PERFMAP_API OutputFile {
   bool failed() const noexcept { return errno_ != 0; }
   /// Whether the output is a terminal.
   bool is_terminal() const noexcept;
+  /// The path, or the name of the descriptor, for messages.
+  const std::string& name() const noexcept { return name_; }
 
   Result<void> flush();
   Result<void> commit();

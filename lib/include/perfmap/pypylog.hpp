@@ -245,8 +245,9 @@ class PERFMAP_API LoopProfile {
 };
 
 /// Adds a whole input, from its beginning to its present end. A regular file is read through its
-/// descriptor, in windows.
-PERFMAP_API void read_pypylog(const class Input& input, LoopProfile& profile);
+/// descriptor, in windows. After each of them, calls `progress` with the number of bytes read.
+PERFMAP_API void read_pypylog(const class Input& input, LoopProfile& profile,
+                              const std::function<void(std::uint64_t)>& progress = {});
 
 /// The key of a row in a table of loops.
 enum class LoopKey : std::uint8_t { loop, function, file };
