@@ -17,8 +17,7 @@ constexpr std::size_t kBuffer = std::size_t{256} << 10;
 
 /// What copying line by line would have to change.
 struct Survey {
-  std::uint64_t changed_names = 0;
-  std::string changed_name = {};  // the first of these
+  ChangedNames changed = {};
   Diagnostics problems{1};
 };
 
@@ -26,8 +25,7 @@ Survey survey(const Map& map, const Console& console) {
   const Step step(console, "checking");
   Survey found;
   map.for_each(found.problems, [&](const Entry& entry) {
-    if (is_plain_map_name(entry.name)) return;
-    if (found.changed_names++ == 0) found.changed_name = entry.name.substr(0, kMaxPortableName + 1);
+    if (!is_plain_map_name(entry.name)) found.changed.add(entry.name);
   });
   return found;
 }
@@ -36,7 +34,7 @@ Survey survey(const Map& map, const Console& console) {
 /// opens the map by its path: one that was found through a process is copied as it was read.
 bool may_copy_bytes(const Map& map, const Survey& found, bool is_typed) {
   return is_typed && map.input().facts().is_regular && !map.ends_in_part() &&
-         found.changed_names == 0 && found.problems.total() == 0;
+         found.changed.count == 0 && found.problems.total() == 0;
 }
 
 /// With `strict`, says of each name that would have to be changed where it is, and leaves it out.
@@ -112,8 +110,8 @@ ExitCode run(const Options& options, const Console& console) {
   if (!copied) return console.fail(copied.error());
   if (!is_whole(console, {&*map, 1})) return ExitCode::failed;
   if (is_shorter_now(*map)) return console.fail(name + " was truncated while it was read");
-  const bool refused = options.append.strict && found.changed_names != 0;
-  if (!refused) note_changed_names(console, found.changed_names, found.changed_name);
+  const bool refused = options.append.strict && found.changed.count != 0;
+  if (!refused) note_changed_names(console, found.changed);
   note_unfinished(console, {&*map, 1});
   note_skipped(console, found.problems);
   return refused ? ExitCode::failed : ExitCode::ok;

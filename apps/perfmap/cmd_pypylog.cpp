@@ -115,7 +115,7 @@ class LogSource {
   /// meanwhile.
   Result<void> read(LoopProfile& profile, const Console& console) {
     const Step step(console, "reading " + (name_ == "-" ? "standard input" : name_));
-    const Result<bool> any = feed(profile);
+    const Result<bool> any = feed(profile, console.progress());
     if (!any) return Failure(any.error());
     profile.finish();
     if (!*any || profile.has_sections()) return {};
@@ -134,16 +134,17 @@ class LogSource {
   }
 
   /// Whether there was anything.
-  Result<bool> feed(LoopProfile& profile) {
-    if (!input_) return feed_blocks(profile);
+  Result<bool> feed(LoopProfile& profile, Progress& progress) {
+    if (!input_) return feed_blocks(profile, progress);
     const Result<void> fits = check_kind(text(), name_);
     if (!fits) return Failure(fits.error());
-    read_pypylog(*input_, profile);
+    read_pypylog(*input_, profile,
+                 [&](std::uint64_t position) { progress.done(position, text().size()); });
     if (!input_->was_truncated()) return !text().empty();
     return Failure({Errc::io, name_ + " was truncated while it was read", 0, {}});
   }
 
-  Result<bool> feed_blocks(LoopProfile& profile) {
+  Result<bool> feed_blocks(LoopProfile& profile, Progress& progress) {
     constexpr std::uint64_t kMaxBeforeSection = std::uint64_t{64} << 20;
     for (std::uint64_t read = 0;;) {
       const Result<std::string_view> block = blocks_->next();
@@ -151,7 +152,7 @@ class LogSource {
       if (block->empty()) return read != 0;
       if (read == 0 && is_expandable(*block)) {
         const Result<void> held = expand_rest(std::string(*block));
-        return held ? feed(profile) : Failure(held.error());
+        return held ? feed(profile, progress) : Failure(held.error());
       }
       const Result<void> fits = read == 0 ? check_kind(*block, name_) : Result<void>();
       if (!fits) return Failure(fits.error());
@@ -718,7 +719,7 @@ ExitCode write_map(const PypylogOptions& options, const Input& log, const LoopPr
   const Result<MapText> map = map_of_loops(profile.loops());
   if (!map) return console.fail(map.error());
   const ExitCode code = commit_converted(options, map->text, log, console);
-  if (code == ExitCode::ok) note_unwritable_names(console, map->changed_names, map->changed_name);
+  if (code == ExitCode::ok) note_unwritable_names(console, map->changed);
   return code;
 }
 
@@ -738,7 +739,7 @@ ExitCode write_dump(const PypylogOptions& options, const Input& log, const LoopP
         "the log's ticks cannot be converted to times without --time-conv or a recording with "
         "TIME_CONV: all times are 0");
   }
-  note_without_code(console, dump->without_code);
+  note_without_code(console, log.name(), dump->without_code);
   return code;
 }
 

@@ -478,7 +478,8 @@ ExitCode resolve_stream(const ResolveOptions& options, const Console& console) {
 
 Resolver make_resolver(SourceFiles sources, Overlap overlap, Problems& problems,
                        const Console& console) {
-  const Step step(console, "indexing");
+  const Step step(console,
+                  "indexing " + counted(sources.maps.size() + sources.dumps.size(), "source"));
   return {std::move(sources.maps), std::move(sources.dumps), overlap, problems.lines,
           problems.records};
 }
@@ -595,6 +596,9 @@ ExitCode resolve_script(const ResolveOptions& options, const Console& console) {
   }
   note_doubts(doubts, "names", console);
   for (const std::string& missing : sources->missing()) console.note(missing);
+  if (!sources->missing().empty() && options.source.map_dir.empty()) {
+    console.note("--map FILE and --jitdump FILE name the files of a process that has ended");
+  }
   if (input.error() != 0) {
     return console.fail(system_error("cannot read standard input", input.error()));
   }

@@ -141,7 +141,7 @@ class StreamWriter {
     if (input.error() != 0) {
       return console_.fail(system_error("cannot read standard input", input.error()));
     }
-    note_changed_names(console_, changed_, changed_name_);
+    note_changed_names(console_, changed_);
     return failed_ || bad_line_ ? ExitCode::failed : ExitCode::ok;
   }
 
@@ -170,7 +170,7 @@ class StreamWriter {
     if (!as_is && options_.append.strict) return complain(1, refusal(name));
     const std::string refused = options_.jitdump ? jitdump_refusal(start, size, false) : "";
     if (!refused.empty()) return complain(1, refused);
-    if (!as_is && changed_++ == 0) changed_name_ = name.substr(0, kMaxPortableName + 1);
+    if (!as_is) changed_.add(name);
     std::string shown;
     if (shows_) name = shown = printable(name);
     check(writer_.write(start, size, name));
@@ -191,8 +191,7 @@ class StreamWriter {
   const Console& console_;
   const bool shows_;
   std::uint64_t number_ = 0;
-  std::uint64_t changed_ = 0;
-  std::string changed_name_;  // the first of these
+  ChangedNames changed_;
   bool bad_line_ = false;
   bool failed_ = false;
 };
@@ -233,7 +232,9 @@ ExitCode write_one(const Options& options, const Console& console) {
   Result<void> written = target->write(*start, *size, is_shown ? printable(name) : name, bytes);
   if (written) written = target->close();
   if (!written) return console.fail(written.error());
-  note_changed_names(console, as_is ? 0 : 1, name);
+  ChangedNames changed;
+  if (!as_is) changed.add(name);
+  note_changed_names(console, changed);
   return ExitCode::ok;
 }
 

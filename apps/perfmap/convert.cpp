@@ -142,8 +142,8 @@ Result<Jitdump> dump_of_entries(const Map& map, const std::string& output, std::
       dump_of_map(map, pid_of_map(map.input().name(), output), problems, max_bytes);
   if (!dump) return Failure(std::move(dump.error()));
   note_skipped(console, problems);
-  note_without_code(console, dump->without_code);
-  console.note("a map has no times: its entries exist from time 0 on");
+  note_without_code(console, map.input().name(), dump->without_code);
+  console.note(map.input().name() + " has no times: its entries exist from time 0 on");
   return Jitdump(Input::from_text(std::move(dump->bytes), map.input().name()));
 }
 
@@ -151,9 +151,9 @@ Result<Jitdump> dump_of_entries(const Map& map, const std::string& output, std::
 
 std::uint32_t pid_of_dump(const std::string& path) { return pid_of_name(path, kDumpName); }
 
-void note_without_code(const Console& console, std::uint64_t count) {
+void note_without_code(const Console& console, const std::string& source, std::uint64_t count) {
   if (count == 0) return;
-  console.note("wrote zeros for the unknown code of " + counted(count, "function", "functions"));
+  console.note(source + " has no code of " + counted(count, "function") + ": wrote zeros for it");
 }
 
 ExitCode convert_dump_to_json(const ConvertOptions& options, OpenedInput opened,
@@ -190,7 +190,7 @@ Result<std::vector<Jitdump>> dumps_of(std::vector<OpenedInput> opened, const Sou
   std::uint64_t left = options.max_made_bytes;
   for (OpenedInput& one : opened) {
     left -= std::min(left, one.made_bytes());
-    note_without_code(console, one.without_code);
+    note_without_code(console, one.input.name(), one.without_code);
     if (one.made_from == SourceKind::pypylog) {
       console.note("the ticks of " + one.input.name() +
                    " cannot be times of a jitdump and become 0; 'perfmap pypylog' converts them");
@@ -458,7 +458,7 @@ ExitCode convert_map(const ConvertOptions& options, Map map, const Opening& open
                      const Console& console) {
   Result<OutputFile> out = open_output(options.output);
   if (!out) return console.fail(out.error());
-  note_unwritable_names(console, opening.changed_names, opening.changed_name);
+  note_unwritable_names(console, opening.changed);
   if (options.effective) return convert_effective(options, std::move(map), opening, *out, console);
   const Step step(console, "writing", *out);
   Diagnostics problems = problems_for(options);

@@ -61,8 +61,8 @@ Result<std::vector<Jitdump>> dumps_of(std::vector<OpenedInput> opened, const Sou
                                       const std::string& output, const Console& console);
 /// PID of jit-PID.dump, which perf goes by; 0 of other names.
 std::uint32_t pid_of_dump(const std::string& path);
-/// Of how many functions of a jitdump the code is zeros.
-void note_without_code(const Console& console, std::uint64_t count);
+/// For how many functions the source has no code, which is zeros in a jitdump.
+void note_without_code(const Console& console, const std::string& source, std::uint64_t count);
 /// Writes one of several, and says what was changed.
 ExitCode write_merged_dumps(const std::vector<Jitdump>& dumps, OutputFile& out,
                             const Console& console);

@@ -15,7 +15,7 @@ namespace perfmap::app {
 namespace {
 
 void note_stats(const Console& console, const PortableStats& stats) {
-  note_changed_names(console, stats.changed_names, stats.changed_name);
+  note_changed_names(console, stats.changed);
   if (stats.huge_sizes != 0) {
     console.note(counted(stats.huge_sizes, "entry has", "entries have") +
                  " a size of 4 GiB or more, which some readers truncate");
@@ -146,38 +146,56 @@ Result<MapWriter> open_target(const AppendOptions& options, const AppendTarget& 
 
 namespace {
 
-/// ", such as 'a' to '[a]'": the first name, and what it became; ", such as 'a\x01' (escaped)".
-std::string example(std::uint64_t count, std::string_view before, const std::string& after) {
-  constexpr std::size_t kMax = 60;
-  const auto shown = [](std::string_view name) {
-    return "'" + std::string(name.substr(0, kMax)) + (name.size() > kMax ? "…'" : "'");
+/// "'a' to '[a]'": the name before and after; "'a\x01' (escaped)".
+std::string change_of(std::string_view before, const std::string& after, std::size_t max) {
+  const auto shown = [max](std::string_view name) {
+    return "'" + std::string(name.substr(0, max)) + (name.size() > max ? "…'" : "'");
   };
+  if (before.size() > kMaxPortableName) return shown(before) + " (cut)";
   // Messages show the bytes of the name in the same way.
   const bool is_escaped = printable(before) == after;
-  if (before.size() > kMaxPortableName) {
-    return (count == 1 ? ": cut " : ", such as ") + shown(before) + (count == 1 ? "" : " (cut)");
+  return shown(before) + (is_escaped ? " (escaped)" : " to " + shown(after));
+}
+
+void note_changes(const Console& console, const ChangedNames& changed, std::string_view why,
+                  std::string (*after)(std::string_view name), std::string_view detail) {
+  constexpr std::size_t kMaxShort = 60;
+  if (changed.count == 0) return;
+  const std::string_view name = changed.first.front();
+  const bool lists = console.verbose() && changed.count > 1;
+  std::string note = "changed " + counted(changed.count, "name") + std::string(why);
+  if (!lists) {
+    note += changed.count == 1 ? ": " : ", such as ";
+    note.append(change_of(name, after(name), kMaxShort)).append(detail);
+    if (changed.count > 1) note += " (--verbose lists all)";
+    return console.note(note);
   }
-  return (count == 1 ? ": " : ", such as ") + shown(before) +
-         (is_escaped ? " (escaped)" : " to " + shown(after));
+  console.note(note + ":");
+  for (const std::string& one : changed.first) {
+    console.note("  " + change_of(one, after(one), kMaxPortableName));
+  }
+  if (const std::uint64_t more = changed.count - changed.first.size(); more != 0) {
+    console.note("  and " + counted(more, "more name"));
+  }
+}
+
+std::string portable_name(std::string_view name) {
+  std::string after;
+  append_portable_map_name(after, name);
+  return after;
 }
 
 }  // namespace
 
-void note_changed_names(const Console& console, std::uint64_t count, std::string_view name) {
-  if (count == 0) return;
-  std::string after;
-  append_portable_map_name(after, name);
+void note_changed_names(const Console& console, const ChangedNames& changed) {
   constexpr std::size_t kMinBytes = 3;
-  const bool is_short = name.size() < kMinBytes;
-  console.note("changed " + counted(count, "name") + " for portability" +
-               example(count, name, after) +
-               (is_short ? " (perf drops names under three bytes)" : ""));
+  const bool is_short = changed.count != 0 && changed.first.front().size() < kMinBytes;
+  note_changes(console, changed, " for portability", portable_name,
+               is_short ? " (perf drops names under three bytes)" : "");
 }
 
-void note_unwritable_names(const Console& console, std::uint64_t count, std::string_view name) {
-  if (count == 0) return;
-  console.note("changed " + counted(count, "name") + " that a perf map cannot contain" +
-               example(count, name, escape_map_name(name)));
+void note_unwritable_names(const Console& console, const ChangedNames& changed) {
+  note_changes(console, changed, " that a perf map cannot contain", escape_map_name, "");
 }
 
 bool goes_to_terminal(const AppendOptions& options, const Console& console) {

@@ -58,11 +58,10 @@ Result<AppendTarget> find_target(const AppendOptions& options, const JitFileName
 Result<MapWriter> open_target(const AppendOptions& options, const AppendTarget& target,
                               NameOf names_of, std::size_t buffer_bytes);
 
-/// "changed N names for portability, such as 'a' to '[a]'", if there are any. `name` is the first
-/// one before the change.
-void note_changed_names(const Console& console, std::uint64_t count, std::string_view name);
+/// "changed N names for portability, such as 'a' to '[a]'", if there are any. --verbose lists them.
+void note_changed_names(const Console& console, const ChangedNames& changed);
 /// The same for names that were changed to fit into a map at all.
-void note_unwritable_names(const Console& console, std::uint64_t count, std::string_view name);
+void note_unwritable_names(const Console& console, const ChangedNames& changed);
 
 /// Whether entries are appended to a terminal: names are then written as printable() has them.
 bool goes_to_terminal(const AppendOptions& options, const Console& console);

@@ -19,6 +19,18 @@ bool fits_a_map(std::string_view name) noexcept {
 
 }  // namespace
 
+void ChangedNames::add(std::string_view name) {
+  ++count;
+  if (first.size() < kMaxListed) first.emplace_back(name.substr(0, kMaxPortableName + 1));
+}
+
+void ChangedNames::add(const ChangedNames& others) {
+  count += others.count;
+  const std::size_t room = std::min(kMaxListed - first.size(), others.first.size());
+  first.insert(first.end(), others.first.begin(),
+               others.first.begin() + static_cast<std::ptrdiff_t>(room));
+}
+
 void append_entry(MapText& map, Address begin, std::uint64_t size, std::string_view name) {
   char numbers[40];
   char* at = write_hex(numbers, begin);
@@ -31,7 +43,7 @@ void append_entry(MapText& map, Address begin, std::uint64_t size, std::string_v
     if (name.back() == '\r') map.text += '\r';  // readers remove one
   } else {
     append_escaped_map_name(map.text, name);
-    if (map.changed_names++ == 0) map.changed_name = name.substr(0, kMaxPortableName + 1);
+    map.changed.add(name);
   }
   map.text += '\n';
   ++map.entries;
@@ -80,7 +92,7 @@ PortableStats format_all(const Index& index, Room room, Wrote wrote) {
     if (name.size() > kMaxPortableName || !is_plain_map_name(name)) {
       changed.clear();
       append_portable_map_name(changed, name);
-      if (stats.changed_names++ == 0) stats.changed_name = name.substr(0, kMaxPortableName + 1);
+      stats.changed.add(name);
       name = changed;
     }
     const auto write = [&](const AddressRange& range) {

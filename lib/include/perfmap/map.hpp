@@ -126,13 +126,23 @@ PERFMAP_API std::uint64_t written_size(std::string_view line, const Entry& entry
 /// leading zeros.
 PERFMAP_API std::optional<std::uint64_t> parse_hex(std::string_view text) noexcept;
 
+/// Names that were changed because they could not be written as they were.
+struct PERFMAP_API ChangedNames {
+  static constexpr std::size_t kMaxListed = 1000;
+
+  std::uint64_t count = 0;
+  /// The first kMaxListed of them before the change, each at most kMaxPortableName + 1 bytes long.
+  std::vector<std::string> first = {};
+
+  void add(std::string_view name);
+  void add(const ChangedNames& others);
+};
+
 /// The text of a perf map that was converted from another format, for Input::from_text().
 struct MapText {
   std::string text;
   std::uint64_t entries = 0;
-  std::uint64_t changed_names = 0;  ///< names that no perf map can hold; see escape_map_name()
-  std::string changed_name =
-      {};  ///< the first of these, before the change; at most kMaxPortableName + 1 bytes
+  ChangedNames changed = {};  ///< names that no perf map can hold; see escape_map_name()
 };
 
 /// Appends a line that reads back as this entry. The name is exact if a map can hold it. Other

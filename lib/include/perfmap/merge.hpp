@@ -16,10 +16,8 @@ namespace perfmap {
 
 /// What write_portable() changed, and what some readers still drop.
 struct PortableStats {
-  std::uint64_t entries = 0;        ///< lines written
-  std::uint64_t changed_names = 0;  ///< escaped, bracketed or truncated
-  std::string changed_name =
-      {};  ///< the first of these, before the change; at most kMaxPortableName + 1 bytes
+  std::uint64_t entries = 0;       ///< lines written
+  ChangedNames changed = {};       ///< escaped, bracketed or truncated
   std::uint64_t address_zero = 0;  ///< some readers drop these
   std::uint64_t huge_sizes = 0;    ///< 4 GiB and more: some readers truncate these to 32 bits
 };

@@ -196,10 +196,7 @@ OpenedInput repaired_dump(const Input& input, std::endian order) {
 }
 
 Map map_of_text(MapText text, const std::string& name, Opening* opening) {
-  if (opening != nullptr && text.changed_names != 0) {
-    if (opening->changed_names == 0) opening->changed_name = std::move(text.changed_name);
-    opening->changed_names += text.changed_names;
-  }
+  if (opening != nullptr) opening->changed.add(text.changed);
   return Map(Input::from_text(std::move(text.text), name));
 }
 

@@ -86,7 +86,7 @@ TEST_CASE("names that no map can hold are escaped and counted", "[json]") {
       "{\"start\":1,\"size\":1,\"name\":\" x\"}\n");
   REQUIRE(map);
   CHECK(map->entries == 3);
-  CHECK(map->changed_names == 2);
+  CHECK(map->changed.count == 2);
 }
 
 TEST_CASE("errors have the line and column of the end of the value", "[json]") {

@@ -149,7 +149,7 @@ using Counts = std::vector<std::uint64_t>;
 TEST_CASE("the map of a log names every address that perf sampled in a loop", "[pypylog][wild]") {
   Result<MapText> text = map_of_loops(read_log(open("pypylog")).loops());
   REQUIRE(text);
-  CHECK(text->changed_names == 0);
+  CHECK(text->changed.count == 0);
   std::vector<Map> maps;
   maps.emplace_back(Input::from_text(std::move(text->text), "map"));
   Diagnostics problems(1);

@@ -128,9 +128,8 @@ PERFMAP_API Jitdump dump_of(OpenedInput opened, const SourceOptions& options);
 /// How a map was made.
 struct Opening {
   SourceKind kind = SourceKind::perf_map;
-  std::uint64_t bytes = 0;          ///< of the file, before conversion to a map
-  std::uint64_t changed_names = 0;  ///< names that no perf map can hold
-  std::string changed_name = {};    ///< the first of these
+  std::uint64_t bytes = 0;    ///< of the file, before conversion to a map
+  ChangedNames changed = {};  ///< names that no perf map can hold
 };
 
 /// Joins the inputs into one map: entries of JSON; the code of a jitdump at `time`. `opening`, if
