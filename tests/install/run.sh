@@ -57,9 +57,13 @@ cc -std=c99 -D_POSIX_C_SOURCE=200809L -pedantic -Wall -Werror -I "$source/tests"
 LD_LIBRARY_PATH=$lib "$work/cpython"
 flags=$(PKG_CONFIG_PATH=$lib/pkgconfig pkg-config --cflags --libs perfmap-profile)
 # shellcheck disable=SC2086
-c++ -std=c++20 "$source/examples/to_elf.cpp" $flags -o "$work/to_elf"
+c++ $(PKG_CONFIG_PATH=$lib/pkgconfig pkg-config --variable=cxxflags perfmap-profile) \
+  "$source/examples/to_elf.cpp" $flags -o "$work/to_elf"
 LD_LIBRARY_PATH=$lib "$work/to_elf" "$dump" "$work/dump.elf"
 cmp "$work/dump.elf" "$work/cpp/dump.elf"
+# An older language is refused with the option that is missing.
+# shellcheck disable=SC2086
+c++ -std=c++17 -fsyntax-only "$source/examples/to_elf.cpp" $flags 2>&1 | grep -q 'need C++20: -std=c++20'
 
 # The writers alone: no package but a compiler, and nothing but libc at run time.
 cmake -S "$source" -B "$work/writer" -DPERFMAP_WRITER_ONLY=ON -DCMAKE_BUILD_TYPE=Release >/dev/null

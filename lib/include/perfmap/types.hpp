@@ -1,5 +1,12 @@
 #pragma once
 
+#if __cplusplus < 202002L
+#error "perfmap's C++ headers need C++20: -std=c++20"
+#elif !__has_include(<tl/expected.hpp>)
+#error \
+    "perfmap's C++ headers need tl::expected: apt-get install libexpected-dev, or github.com/TartanLlama/expected"
+#endif
+
 #include <cstdint>
 #include <string>
 #include <tl/expected.hpp>
