@@ -75,13 +75,24 @@ bool is_decimal(const std::string& text, std::size_t max_digits) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
+/// CLI::IsMember with a sentence as its message.
+CLI::Validator one_of_words(const std::vector<std::string>& words) {
+  const auto check = [words](const std::string& value) -> std::string {
+    if (std::find(words.begin(), words.end(), value) != words.end()) return {};
+    std::string list;
+    for (const std::string& word : words) list += (list.empty() ? "" : ", ") + word;
+    return "'" + value + "' is not one of " + list;
+  };
+  return {check, CLI::IsMember(words).get_description()};
+}
+
 void add_common_options(CLI::App& app, CommonOptions& common) {
   static const std::map<std::string, ColorWish> colors = {
       {"auto", ColorWish::automatic}, {"always", ColorWish::always}, {"never", ColorWish::never}};
   app.add_option_function<std::string>(
          "--color", [&common](const std::string& value) { common.color = colors.at(value); },
          "When to print colours (default: auto)")
-      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->check(one_of_words({"auto", "always", "never"}))
       ->type_name("WHEN")
       ->multi_option_policy(kLast);
   app.add_flag_callback(
@@ -373,7 +384,7 @@ CommandDescription describe_command(const CLI::App& command) {
 
 Option Option::required() { return Option(option_->required()); }
 Option Option::one_of(const std::vector<std::string>& words) {
-  return Option(option_->check(CLI::IsMember(words)));
+  return Option(option_->check(one_of_words(words)));
 }
 Option Option::check(const Check& why_not) { return Option(option_->check(validator(why_not))); }
 Option Option::between(int least, int max) {

@@ -1,0 +1,575 @@
+"""docs/cli.md, sentence by sentence: contract.py PERFMAP
+
+Each function checks the sentences that it is given as the page has them. A sentence without a
+function, and a function whose sentence is no longer on the page, fail.
+"""
+import base64
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from support.pseudo_terminal import on_terminal  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+NODE = ROOT / "tests/wild/node"
+DUMP = NODE / "jit-683-lines.dump"
+RECORDING = ROOT / "tests/wild/tally/perf.data"
+COMMANDS = ("resolve lint tidy merge diff info convert to-json from-json stacks inject doctor watch "
+            "snapshot gc write copy pypylog").split()
+checks = {}
+
+
+def sentences(text):
+    """Sentences, rows of tables and lines of code, without headings."""
+    found, paragraph = [], []
+
+    def end():
+        found.extend(part for part in re.split(r"(?<=[^.]\.) (?=[A-Z`-])", " ".join(paragraph)) if part)
+        paragraph.clear()
+
+    for line in text.splitlines():
+        if line.startswith("|"):
+            end()
+            if not re.fullmatch(r"[| -]+", line):
+                found.append(" | ".join(cell.strip() for cell in line.strip("| ").split(" | ")))
+        elif line.startswith("    "):
+            end()
+            found.append(line.strip())
+        elif not line.strip() or line.startswith("#"):
+            end()
+        else:
+            if line.startswith("* "):
+                end()
+            paragraph.append(line.removeprefix("* ").strip())
+    end()
+    return found
+
+
+def says(*texts):
+    def register(check):
+        for text in texts:
+            checks[text] = check
+        return check
+    return register
+
+
+def run(words, stdin=b"", status=0, **environment):
+    """Standard output and standard error of `perfmap WORDS`, which must end with the status."""
+    words = words.split() if isinstance(words, str) else words
+    ended = subprocess.run([PERFMAP, *words], input=stdin, stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, env={**os.environ, **environment})
+    assert ended.returncode == status, (words, ended)
+    return ended.stdout.decode(), ended.stderr.decode()
+
+
+def write(name, text):
+    pathlib.Path(name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    return name
+
+
+def name_of(address, words, **environment):
+    """The name that `resolve ADDRESS WORDS` prints."""
+    return run(f"resolve {address} {words}", **environment)[0].split(" ")[1].split("+")[0].strip()
+
+
+def a_process():
+    """A process that has memory like that of a JIT, and the address of that memory."""
+    code = ("import ctypes, mmap, time\n"
+            "made = mmap.mmap(-1, 1 << 16, prot=7)\n"
+            "print(hex(ctypes.addressof(ctypes.c_char.from_buffer(made))), flush=True)\n"
+            "time.sleep(600)")
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    child.address = child.stdout.readline().decode().strip()
+    return child
+
+
+@says("Scripts, CI pipelines and completions can rely on what this page says.")
+def page():
+    pass  # this test
+
+
+@says("`perfmap COMMAND --help` and the manual pages list all options; they are generated from the program.")
+def options_are_listed():
+    for command in COMMANDS:
+        listed = set(re.findall(r"(?<!\S)--[a-z][a-z-]*", run([command, "--help"])[0]))
+        page = (ROOT / f"docs/man/perfmap-{command}.1.scd").read_text()
+        given = set(re.findall(r"^\*(?:-\w\*, \*)?(--[a-z][a-z-]*)", page, re.M))
+        assert given and given - {"--help"} <= listed, (command, given - listed)
+
+
+@says("perfmap [--color auto|always|never] [-q] [-v] COMMAND [OPTIONS] [ARGUMENTS]")
+def common_options():
+    for words in ("--color never", "-q", "-v", "--color always -q -v"):
+        assert run(f"{words} tidy a.map")[0] == "1000 10 one\n2000 10 two\n"
+    assert "'sometimes' is not one of auto, always, never" in run("--color sometimes tidy a.map", status=2)[1]
+
+
+@says("Answers go to standard output.", "Messages, summaries and progress go to standard error.")
+def streams():
+    assert run("lint repeated.map", status=1)[0].count("\n") > 1
+    out, err = run("tidy bad.map")
+    assert out == "1000 10 one\n" and err.startswith("perfmap: skipped 1 malformed line"), err
+
+
+@says("Colour and progress appear only on a terminal.",
+      "`NO_COLOR`, `CLICOLOR=0` and `TERM=dumb` turn colour off, `CLICOLOR_FORCE=1` turns it on without a "
+      "terminal; `--color` wins over all of them.")
+def color():
+    colored = "\x1b["
+    assert colored not in run("lint repeated.map", status=1)[0]
+    assert colored.encode() in on_terminal([PERFMAP, "lint", "repeated.map"])[0]
+    for variable in ("NO_COLOR=1", "CLICOLOR=0", "TERM=dumb"):
+        assert colored.encode() not in on_terminal(["env", variable, PERFMAP, "lint", "repeated.map"])[0]
+        command = ["env", variable, PERFMAP, "--color", "always", "lint", "repeated.map"]
+        assert colored.encode() in on_terminal(command)[0], variable
+    assert colored in run("lint repeated.map", status=1, CLICOLOR_FORCE="1")[0]
+    assert colored not in run("--color never lint repeated.map", CLICOLOR_FORCE="1", status=1)[0]
+    assert "\r" not in run("tidy a.map")[1]
+
+
+@says(r"On a terminal, control bytes in names are printed as `\xNN`.")
+def control_bytes():
+    write("control.map", b"1000 10 a\x1b[31mb\n")
+    assert rb"a\x1b[31mb" in on_terminal([PERFMAP, "to-json", "--to", "jsonl", "control.map"])[0] or \
+        rb"a\x1b[31mb" in on_terminal([PERFMAP, "diff", "control.map", "a.map"])[0]
+    assert rb"a\x1b[31mb" in on_terminal([PERFMAP, "resolve", "1000", "control.map"])[0]
+
+
+@says("`-` is standard input as a source and standard output as `-o`.")
+def dash():
+    assert run("tidy - -o -", b"1000 10 one\n")[0] == "1000 10 one\n"
+
+
+@says("`--` ends the options.")
+def end_of_options():
+    write("-odd.map", "1000 10 odd\n")
+    assert run("tidy -- -odd.map")[0] == "1000 10 odd\n"
+    run("tidy -odd.map", status=2)
+
+
+@says("An option that takes a value takes one.",
+      "If it is given several times, the last one counts, except for lists.")
+def values():
+    assert run("tidy a.map -o", status=2)[1].startswith("perfmap: error: ")
+    run("tidy a.map -o first.map -o last.map")
+    assert os.path.exists("last.map") and not os.path.exists("first.map")
+    assert name_of("1000", "-m a.map -m later.map") == "later"
+
+
+@says("Addresses and sizes are hexadecimal, with or without `0x`.")
+def hexadecimal():
+    for address in ("1008", "0x1008", "0X1008", "00001008"):
+        assert name_of(address, "a.map") == "one", address
+    run("write -o written.map 0x10 0x20 hex")
+    assert pathlib.Path("written.map").read_text() == "10 20 hex\n"
+
+
+@says("Process IDs are decimal.")
+def decimal():
+    assert "'0x1'" in run("info -p 0x1", status=2)[1]
+
+
+@says("Times are seconds with up to nine decimals; further ones are ignored.")
+def times():
+    lines = [json.loads(line) for line in run(f"stacks {RECORDING} --format jsonl")[0].splitlines()]
+    exact = lines[3]["time"]
+    assert re.fullmatch(r"\d+\.\d{9}", exact)
+    for text in (exact, exact + "1234"):
+        found = run(f"stacks {RECORDING} --format jsonl --from {text} --to-time {text}")[0]
+        assert json.loads(found)["time"] == exact, found
+    run(f"stacks {RECORDING} --from 1.2.3", status=2)
+
+
+@says("An error is one line: `perfmap: error: WHAT: WHY`.")
+def errors():
+    assert run("tidy gone.map", status=2)[1] == \
+        "perfmap: error: cannot open gone.map: No such file or directory\n"
+
+
+@says("An unknown command or option names the nearest real one.")
+def nearest():
+    assert "'resolve'" in run("resolv 10 a.map", status=2)[1]
+    assert "--output" in run("tidy --outptu x a.map", status=2)[1]
+
+
+@says("A closed pipe ends the program as SIGPIPE does.")
+def closed_pipe():
+    write("large.map", "".join(f"{i:x}0 10 name{i}\n" for i in range(1, 200000)))
+    child = subprocess.Popen([PERFMAP, "tidy", "large.map"], stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGPIPE, signal.SIG_DFL))
+    child.stdout.read(10)
+    child.stdout.close()
+    assert child.wait() == -signal.SIGPIPE and child.stderr.read() == b""
+
+
+@says("status | meaning",
+      "0 | The command did its work. Malformed lines and records are skipped, and one message counts them.")
+def status_0():
+    write("worse.map", "1000 10 one\nbad\nworse\n")
+    out, err = run("tidy worse.map")
+    assert out == "1000 10 one\n" and err.count("\n") == 1 and "2 malformed lines" in err, err
+
+
+@says("1 | The command did its work, and the answer is no: `lint` has findings at `--fail-level` or above, "
+      "`resolve --strict` has an address without a name, `diff` finds a difference, `merge --check` finds a "
+      "conflict, `doctor` finds that names are missing.")
+def status_1():
+    run("lint repeated.map --fail-level warning", status=1)
+    run("lint repeated.map --fail-level error")
+    run("resolve 9999 a.map --strict", status=1)
+    run("resolve 9999 a.map")
+    run("diff a.map later.map", status=1)
+    run("diff a.map a.map")
+    run("merge --check a.map later.map", status=1)
+    run("merge --check a.map b.map")
+    run(f"doctor {NODE / 'perf-603.data'} --map-dir .", status=1)
+
+
+@says("2 | The command could not do its work: an error in the command line, a source that cannot be read, a "
+      "process that does not exist, a failed write.")
+def status_2():
+    for words in ("tidy", "tidy --no-such-option", "tidy gone.map", "tidy a.map -o /dev/full"):
+        run(words, status=2)
+    gone = 4194304  # the kernel's largest pid is one less
+    for words in ("resolve 10 -p", "lint -p", "info -p", "doctor -p", "watch -p", "tidy",
+                  "snapshot -o saved -p", "merge a.map -p", "diff a.map", "convert --to json", "to-json", "copy -o out.map"):
+        assert run(f"{words} {gone}", status=2)[1] == f"perfmap: error: no process {gone}\n", words
+
+
+@says("A SOURCE is a path, `-`, or a pid: decimal digits that are not the name of a file.",
+      "`./123` is always a file.")
+def sources():
+    child = a_process()
+    try:
+        pid = str(child.pid)
+        write(f"tmp/perf-{pid}.map", "5000 10 own\n")
+        where = {"PERFMAP_TMPDIR": os.path.realpath("tmp")}
+        assert run(["tidy", pid], **where)[0] == "5000 10 own\n"
+        assert "No such file" in run(["tidy", "./" + pid], status=2, **where)[1]
+        write(pid, "6000 10 file\n")
+        assert run(["tidy", pid], **where)[0] == "6000 10 file\n"
+        os.unlink(pid)
+    finally:
+        child.kill()
+        child.wait()
+
+
+@says("The directory of a snapshot is a source, too.")
+def snapshot():
+    child = a_process()
+    try:
+        write(f"tmp/perf-{child.pid}.map", f"{child.address} 10 own\n")
+        run(["snapshot", str(child.pid), "-o", "saved"], PERFMAP_TMPDIR=os.path.realpath("tmp"))
+    finally:
+        child.kill()
+        child.wait()
+    assert name_of(child.address, "saved") == "own"
+
+
+@says("The kind (perf map, jitdump, JSON, PyPy log) is detected by content; `--kind` sets it.")
+def kinds():
+    shutil.copy(DUMP, "called.map")
+    assert run("info called.map")[0].startswith("jitdump") or "jitdump" in run("info called.map")[0]
+    run("to-json a.map -o called.dump --to json")
+    assert run("tidy called.dump")[0] == "1000 10 one\n2000 10 two\n"
+    assert "jitdump" in run("tidy a.map --kind jitdump", status=2)[1]
+
+
+@says("Sources are positional in every command, and these options give sources of one kind.",
+      "All of them together are in the order of the command line, which decides if sources overlap.")
+def order():
+    assert name_of("1000", "-m a.map later.map") == "later"
+    assert name_of("1000", "later.map -i a.map") == "one"
+    assert name_of("1000", "-s later.map -m a.map") == "one"
+
+
+@says("option | source",
+      "`-p PID` | a process: its map and its jitdumps; in `resolve` also its ELF files",
+      "`-m FILE` | a file, never a pid: a perf map, or another kind, which is detected",
+      "`-j FILE` | a jitdump, and an error for a file of another kind", "`-s SOURCE` | any source",
+      "`-i FILE` | the same as `-m FILE`")
+def source_options():
+    child = a_process()
+    try:
+        pid = str(child.pid)
+        where = {"PERFMAP_TMPDIR": os.path.realpath("tmp")}
+        write(f"tmp/perf-{pid}.map", f"{child.address} 10 own\n")
+        assert name_of(child.address, f"-p {pid}", **where) == "own"
+        assert run(["tidy", "-s", pid], **where)[0] == f"{child.address[2:]} 10 own\n"
+        for option in ("-i", "-m", "-j"):
+            assert "No such file" in run(["tidy", option, pid], status=2, **where)[1]
+        libc = next(line for line in open(f"/proc/{pid}/maps") if re.search(r" r-xp .*/libc\.so", line))
+        answer = run(f"resolve {libc.split('-')[0]} -p {pid}", **where)[0]
+        assert libc.split()[-1] in answer, (answer, libc)
+    finally:
+        child.kill()
+        child.wait()
+    assert run("tidy -m a.map")[0] == run("tidy -i a.map")[0] == run("tidy -s a.map")[0]
+    assert run(f"to-json -j {DUMP}")[0] == run(f"to-json {DUMP}")[0]
+    run("tidy -j a.map", status=2)
+    assert run(f"to-json -m {DUMP}")[0] == run(f"to-json {DUMP}")[0]
+
+
+@says("`resolve ADDR... SOURCE...`: a word that is hexadecimal is an address, whatever files are called.",
+      "A word that has a `/` or is not hexadecimal is a file.")
+def words_of_resolve():
+    write("beef", "beef 10 file\n")
+    assert run("resolve beef a.map")[0].startswith("beef [unknown]")
+    assert name_of("beef", "./beef") == "file"
+
+
+@says("`stacks RECORDING [SOURCE...]`: the sources name code of every process.",
+      "`-p` selects processes.")
+def stacks():
+    run(f"resolve 0 {NODE / 'perf-603.map'}")
+    plain = run(f"stacks {RECORDING}")[0]
+    assert plain
+    assert run(f"stacks {RECORDING} -p 4194303")[0] == ""
+    named = run(f"stacks {NODE / 'perf-603.data'} {NODE / 'perf-603.map'}")[0]
+    assert named.count("JS:") > run(f"stacks {NODE / 'perf-603.data'} --map-dir .")[0].count("JS:")
+
+
+@says("`write` and `copy` append to `-o FILE` or to the map of `--to-pid PID`.")
+def appending():
+    where = {"PERFMAP_TMPDIR": os.path.realpath("tmp")}
+    for _ in range(2):
+        run("write -o twice.map 10 10 again")
+        run("copy a.map -o copied.map")
+        run("write --to-pid 77 10 10 of_77", **where)
+    assert pathlib.Path("twice.map").read_text() == "10 10 again\n" * 2
+    assert pathlib.Path("copied.map").read_text() == "1000 10 one\n2000 10 two\n" * 2
+    assert pathlib.Path("tmp/perf-77.map").read_text() == "10 10 of_77\n" * 2
+
+
+@says("A path that was typed is opened as typed.",
+      "A path that was found by a pid is not trusted: no link is followed, only regular files are read, and "
+      "the owner must be the process's user, root or the reader, unless `--any-owner` is given.")
+def trust():
+    os.symlink("a.map", "link.map")
+    assert run("tidy link.map")[0] == run("tidy a.map")[0]
+    child = a_process()
+    try:
+        pid = str(child.pid)
+        where = {"PERFMAP_TMPDIR": os.path.realpath("tmp")}
+        planted = f"tmp/perf-{pid}.map"
+        os.symlink(os.path.realpath("a.map"), planted)
+        run(["tidy", pid], status=2, **where)
+        os.unlink(planted)
+        os.mkfifo(planted)
+        run(["tidy", pid], status=2, **where)
+        os.unlink(planted)
+        if os.geteuid() == 0:
+            write(planted, "5000 10 foreign\n")
+            os.chown(planted, 12345, 12345)
+            run(["tidy", pid], status=2, **where)
+            assert run(["tidy", pid, "--any-owner"], **where)[0] == "5000 10 foreign\n"
+    finally:
+        child.kill()
+        child.wait()
+
+
+@says("`PERFMAP_TMPDIR` replaces `/tmp` as the place of maps and dumps.")
+def directory():
+    sources()
+
+
+@says("`--time` is an instant: names as they were then.")
+def instant():
+    lines = [json.loads(line) for line in run(f"to-json --to jsonl {DUMP}")[0].splitlines()]
+    load = next(line for line in lines if "name" in line and "time" in line)
+    seconds, ns = load["time"].split(".")
+    before = f"{seconds}.{int(ns) - 1:09}"
+    assert name_of(load["start"], f"{DUMP} --time {before}") == "[unknown]"
+    assert name_of(load["start"], f"{DUMP} --time {load['time']}") in load["name"]
+
+
+@says("`--from` and `--to-time` are the ends of a span, both included; in `pypylog` they are ticks, and the "
+      "end is not included.")
+def span():
+    lines = [json.loads(line) for line in run(f"stacks {RECORDING} --format jsonl")[0].splitlines()]
+    first, last = lines[0]["time"], lines[-1]["time"]
+    everything = run(f"stacks {RECORDING} --format jsonl --from {first} --to-time {last}")[0]
+    assert everything.count("\n") == len(lines)
+    one = run(f"stacks {RECORDING} --format jsonl --from {first} --to-time {first}")[0]
+    assert one.count("\n") == sum(line["time"] == first for line in lines)
+    write("log", "[100] {jit-backend\n[110] jit-backend}\n[200] {gc-minor\n[210] gc-minor}\n")
+    for end in (200, 205):
+        profile = json.loads(run(f"pypylog log --format json --from 100 --to-time {end}")[0])
+        assert profile["total_ticks"] == end - 100, profile
+
+
+@says("`-o FILE` replaces FILE when all is written, and leaves it untouched if anything fails; `write` and "
+      "`copy` append.")
+def replacing():
+    write("kept.map", "old\n")
+    run("tidy gone.map -o kept.map", status=2)
+    assert pathlib.Path("kept.map").read_text() == "old\n"
+    run("tidy a.map -o kept.map")
+    assert pathlib.Path("kept.map").read_text() == "1000 10 one\n2000 10 two\n"
+
+
+@says("A device or FIFO is written in place.")
+def in_place():
+    run("tidy a.map -o /dev/null")
+    assert pathlib.Path("/dev/null").is_char_device()
+    os.mkfifo("fifo")
+    reader = subprocess.Popen(["cat", "fifo"], stdout=subprocess.PIPE)
+    run("tidy a.map -o fifo")
+    assert reader.communicate()[0] == b"1000 10 one\n2000 10 two\n"
+
+
+@says("`--format` is the form of an answer, and `text` is another name for its default.")
+def formats():
+    for words in ("resolve 1000 a.map", "lint good.map", "info a.map", "diff a.map a.map",
+                  f"stacks {RECORDING}", "pypylog log"):
+        assert run(f"{words} --format text", status=0)[0] == run(words)[0], words
+
+
+@says("`--to` is the target of a conversion.", "Without them, the suffix of `-o FILE` chooses:",
+      "command | suffixes")
+def targets():
+    run("convert a.map --to json -o converted")
+    assert json.loads(pathlib.Path("converted").read_text())
+    run("convert a.map -o converted.json")
+    assert pathlib.Path("converted.json").read_text() == pathlib.Path("converted").read_text()
+
+
+def check_suffixes(command, inputs, by_suffix, option):
+    """Each suffix gives what the option gives."""
+    for suffix, form in by_suffix.items():
+        run(f"{command} {inputs} -o by{suffix}")
+        run(f"{command} {inputs} -o by-option {option} {form}")
+        assert pathlib.Path("by" + suffix).read_bytes() == pathlib.Path("by-option").read_bytes(), suffix
+        assert pathlib.Path("by" + suffix).stat().st_size, suffix
+
+
+@says("`stacks` | `.html`, `.folded`, `.pb.gz` and `.pb` (pprof), `.speedscope.json`, `.firefox.json`, "
+      "`.jsonl`, `.txt` (perf-script)")
+def suffixes_of_stacks():
+    check_suffixes("stacks", RECORDING, {
+        ".html": "html", ".folded": "folded", ".pb.gz": "pprof", ".pb": "pprof", ".speedscope.json": "speedscope",
+        ".firefox.json": "firefox", ".jsonl": "jsonl", ".txt": "perf-script"}, "--format")
+
+
+@says("`lint` | `.sarif`, `.json`, `.jsonl`")
+def suffixes_of_lint():
+    check_suffixes("lint", "--fail-level error repeated.map", {".sarif": "sarif", ".json": "json", ".jsonl": "jsonl"}, "--format")
+
+
+@says("`pypylog` | `.flame.html` (flame-graph), `.html`, `.folded`, `.speedscope.json`, `.json`, `.txt` (text)")
+def suffixes_of_pypylog():
+    write("log", "[100] {jit-backend\n[110] jit-backend}\n[200] {gc-minor\n[210] gc-minor}\n")
+    check_suffixes("pypylog", "log", {
+        ".flame.html": "flame-graph", ".html": "html", ".folded": "folded", ".speedscope.json": "speedscope",
+        ".json": "json", ".txt": "text"}, "--format")
+
+
+@says("`convert`, `merge` | `.map`, `.json`, `.dump` (jitdump); `convert` also `.jsonl`, `.o` and `.elf`")
+def suffixes_of_convert():
+    forms = {".map": "perf-map", ".json": "json", ".dump": "jitdump"}
+    check_suffixes("convert", DUMP, {**forms, ".jsonl": "jsonl", ".o": "elf", ".elf": "elf"}, "--to")
+    check_suffixes("merge", f"{DUMP}", forms, "--to")
+
+
+@says("`to-json` | `.json`, `.jsonl`")
+def suffixes_of_to_json():
+    check_suffixes("to-json", "a.map", {".json": "json", ".jsonl": "jsonl"}, "--to")
+
+
+@says("`from-json` | `.map`, `.dump`")
+def suffixes_of_from_json():
+    run(f"to-json {DUMP} -o of.json")
+    check_suffixes("from-json", "of.json", {".map": "perf-map", ".dump": "jitdump"}, "--to")
+
+
+@says("An unknown suffix, or one of several formats such as `.json` of `stacks`, keeps the default and prints a "
+      "note.")
+def unknown_suffix():
+    for name in ("unknown.what", "several.json"):
+        _, err = run(f"stacks {RECORDING} -o {name}")
+        assert "folded" in err, err
+        assert pathlib.Path(name).read_text() == run(f"stacks {RECORDING}")[0]
+
+
+@says("A suffix that contradicts `--format` or `--to` is an error.")
+def contradiction():
+    run(f"stacks {RECORDING} -o wrong.html --format pprof", status=2)
+    run("convert a.map -o wrong.json --to jitdump", status=2)
+    assert not os.path.exists("wrong.html") and not os.path.exists("wrong.json")
+
+
+@says("Every JSON output has a schema in [schema/](schema), which is installed in `share/perfmap/schema`.",
+      "JSON lines have a schema for a line, such as `perfmap.lint-line-1.json`.",
+      "The schemas refuse unknown members.")
+def schemas():
+    names = [path.name for path in (ROOT / "docs/schema").glob("*.json")]
+    assert "perfmap.lint-line-1.json" in names
+    for words in ("lint --fail-level error repeated.map --format json", "info a.map --format json", "to-json a.map"):
+        schema = json.loads(run(words)[0])["schema"].replace("/", "-")
+        assert schema + ".json" in names, schema
+    # meta.schema validates each JSON output of the golden cases, and each with a member more.
+
+
+@says("Addresses are strings, because doubles lose 64-bit numbers; a name that is not UTF-8 has its exact bytes "
+      "in base64 beside it.")
+def strings():
+    write("odd.map", b"ffffffff80000001 10 odd\xff\n")
+    entry = json.loads(run("to-json --to jsonl odd.map")[0])
+    assert int(entry["start"], 16) == 0xffffffff80000001, entry
+    assert b"odd\xff" in [base64.b64decode(value) for key, value in entry.items() if key == "name_bytes"], entry
+
+
+@says("`--overlap` has one meaning in all commands:", "policy | which entry wins",
+      "`last` (default) | the later line, and the later source; the rest of the older entry keeps its name",
+      "`first` | the earlier line, and the earlier source",
+      "`inner` | the shortest entry; among equals the later one",
+      "`perf` | the entry that perf 6 finds (`resolve`)")
+def overlap():
+    write("over.map", "1000 100 long\n1010 10 short\n1010 10 again\n1000 80 middle\n")
+    for policy, name in {"last": "middle", "first": "long", "inner": "again"}.items():
+        assert name_of("1015", f"over.map --overlap {policy}") == name
+        tidied = run(f"tidy over.map --overlap {policy}")[0]
+        assert any(line.endswith(name) and int(line.split()[0], 16) <= 0x1015 for line in tidied.splitlines())
+    assert name_of("1015", "over.map") == "middle" and name_of("1090", "over.map") == "long"
+    assert name_of("1000", "a.map later.map --overlap first") == "one"
+    run("resolve 1015 over.map --overlap perf")
+    run("tidy over.map --overlap perf", status=2)
+
+
+def main():
+    global PERFMAP
+    PERFMAP = os.path.realpath(sys.argv[1])
+    page_sentences = sentences((ROOT / "docs/cli.md").read_text())
+    unchecked = [text for text in page_sentences if text not in checks]
+    unknown = [text for text in checks if text not in page_sentences]
+    failed = [f"no check for: {text}" for text in unchecked] + [f"not on the page: {text}" for text in unknown]
+    for name in ("NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "PERFMAP_TMPDIR"):
+        os.environ.pop(name, None)
+    for check in dict.fromkeys(checks.values()):
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            os.mkdir("tmp")
+            write("a.map", "1000 10 one\n2000 10 two\n")
+            write("good.map", "7f0000001000 10 one\n")
+            write("b.map", "3000 10 three\n")
+            write("later.map", "1000 10 later\n")
+            write("bad.map", "1000 10 one\nbad\n")
+            write("repeated.map", "7f0000001000 10 one\n7f0000001000 10 one\n")
+            write("log", "[100] {jit-backend\n[110] jit-backend}\n")
+            try:
+                check()
+            except Exception as error:  # reported with all others
+                failed.append(f"{check.__name__}: {type(error).__name__}: {error}")
+            os.chdir("/")
+    assert not failed, "\n" + "\n".join(failed)
+
+
+main()
