@@ -20,16 +20,16 @@ class Option;
 
 namespace perfmap::app {
 
-/// What the command line asks for.
+/// The work of a command; runs after the command line was parsed.
 using Action = std::function<ExitCode(const Console&)>;
 
-/// Why a value of an option is refused; empty if it is not.
+/// Returns why a value of an option is refused; empty if it is accepted.
 using Check = std::function<std::string(const std::string&)>;
 
 /// Takes one value of an option.
 using Take = std::function<void(const std::string&)>;
 
-/// One option or positional of a command, to say more of it. A copy is the same option.
+/// An option or positional of a command, for further declarations. A copy is the same option.
 class Option {
  public:
   Option required();
@@ -38,15 +38,15 @@ class Option {
   Option between(int least, int max);
   /// Changes each value before it is checked.
   Option transform(const std::function<std::string(std::string)>& change);
-  /// How many values it has.
+  /// The number of its values.
   Option count(int least, int max);
-  /// A value may be several, with commas between them.
+  /// A value may be a list, separated by commas.
   Option with_commas();
   /// Each value is taken as soon as it is read: options that fill one list together keep their
   /// order on the command line.
   Option in_order();
   Option needs(Option other);
-  /// How many values have been read until now.
+  /// The number of values that have been read.
   std::size_t count_read() const;
   Option excludes(Option other);
 
@@ -58,20 +58,21 @@ class Option {
 };
 
 /// The options and positionals of one command, as they are declared: one call each. `names` are
-/// those of the option, as in "-o,--output"; `type` stands for its value in help, and says what a
-/// shell completes it with. The variables must live as long as what runs() returns.
+/// those of the option, as in "-o,--output"; `type` names its value in help, and decides what
+/// shells complete. The variables must live as long as what runs() returns.
 class CommandOptions {
  public:
   CommandOptions(CLI::App& app, Action& action) : app_(app), action_(action) {}
 
-  /// The values of the command's options, which `run` gets if the command is the one that is named.
+  /// Makes the object with the values of the command's options. `run` gets it if the user names
+  /// this command.
   template <class Values>
   Values& runs(ExitCode (*run)(const Values&, const Console&)) {
     const auto values = std::make_shared<Values>();
     on_chosen([values, run](const Console& console) { return run(*values, console); });
     return *values;
   }
-  /// The same; before that, `prepare` completes values that depend on others.
+  /// The same, but first `prepare` sets values that depend on others.
   template <class Values>
   Values& runs(ExitCode (*run)(const Values&, const Console&),
                Result<void> (*prepare)(Values&, const Console&)) {
@@ -89,14 +90,14 @@ class CommandOptions {
   Option positional(const char* name, T& value, const char* type, const std::string& help);
   /// Takes the values when the whole command line has been read.
   Option positional(const char* name, const Take& take, const char* type, const std::string& help);
-  /// Sets `value`; with names as "!--no-kernel", to false.
+  /// Sets `value` to true, or to false for names such as "!--no-kernel".
   Option flag(const char* names, bool& value, const std::string& help);
-  /// Of several values the last counts. T: std::string or a number.
+  /// The last of several values counts. T: std::string or a number.
   template <class T>
     requires(!std::is_convertible_v<T&, Take>)
   Option value(const char* names, T& value, const char* type, const std::string& help);
   Option value(const char* names, const Take& take, const char* type, const std::string& help);
-  /// May come several times.
+  /// May be given several times.
   Option values(const char* names, std::vector<std::string>& values, const char* type,
                 const std::string& help);
   Option values(const char* names, const Take& take, const char* type, const std::string& help);
@@ -111,20 +112,20 @@ class CommandOptions {
   Action& action_;
 };
 
-/// The type of a value that is a file, or a file or process. Completions and pages look at it.
+/// Types of values: a file; a file or a process. Completions and pages depend on them.
 inline constexpr const char* kFile = "FILE";
 inline constexpr const char* kSource = "SOURCE";
 
 /// Options that several commands share.
-/// --overlap; `perf` is for those that only look up.
+/// --overlap; `perf` only for commands that look up addresses.
 Option add_overlap(CommandOptions& command, Overlap& overlap, bool with_perf);
-/// -o FILE; "-" is standard output, and the default.
+/// -o FILE; the default "-" is standard output.
 Option add_output(CommandOptions& command, std::string& path,
                   const std::string& help = "Write there instead of standard output");
-/// --format with one of these values, of which the first is the default.
+/// --format with one of these values; the first is the default.
 Option add_format(CommandOptions& command, std::string& format,
                   const std::vector<std::string>& values);
-/// The suffixes of -o FILE that stand for a format.
+/// A suffix of -o FILE and its format.
 struct SuffixFormat {
   std::string_view suffix;
   std::string_view format;  ///< empty: several formats have this suffix
@@ -133,8 +134,8 @@ struct SuffixFormat {
 Option add_output_format(CommandOptions& command, const char* name, std::string& format,
                          const std::vector<std::string>& values,
                          std::span<const SuffixFormat> suffixes, const std::string& standard);
-/// If no format was given: that of the suffix of `path`, or `standard`, with a note if the suffix
-/// is unknown. Fails if the suffix contradicts the format.
+/// If no format was given, sets the format of the suffix of `path`, or `standard` with a note if
+/// the suffix is unknown. Fails if the suffix contradicts the format.
 Result<void> choose_format(std::string& format, const std::string& path,
                            std::span<const SuffixFormat> suffixes, const std::string& standard,
                            const Console& console);
@@ -145,7 +146,7 @@ Option add_no_demangle(CommandOptions& command, bool& demangle);
 
 /// Decimal digits that may be a process id.
 std::string check_pid(const std::string& text);
-/// Decimal digits that fit every counter.
+/// Decimal digits that fit into every counter.
 std::string check_count(const std::string& text);
 
 /// The options that every command takes, before and after its name.
@@ -155,14 +156,14 @@ struct CommonOptions {
   bool verbose = false;
 };
 
-/// What a command line comes to: an action, a text to print, or an error.
+/// The result of parsing: an action, a text to print, or an error.
 struct ParsedCommandLine {
   CommonOptions common;
   Action action;
   std::string text;
   bool names_no_command = false;  ///< `text` lists the commands
   std::string error;
-  std::shared_ptr<const CLI::App> parser;  ///< which the action may refer to
+  std::shared_ptr<const CLI::App> parser;  ///< the action may refer to it
 };
 ParsedCommandLine parse_command_line(int count, const char* const* arguments);
 
@@ -176,10 +177,10 @@ std::optional<std::string> help_text(const CLI::App& parser, const std::string& 
 
 struct OptionValue {
   std::string value;
-  std::string text;  ///< what it means; may be empty
+  std::string text;  ///< may be empty
 };
 
-/// An option as help, shells and manual pages have it.
+/// An option for help, completions and manual pages.
 struct OptionDescription {
   std::vector<std::string> names;  ///< "-o", "--output"; empty for a positional
   std::string value_name;          ///< "FILE"
@@ -189,8 +190,8 @@ struct OptionDescription {
   bool takes_file = false;
   bool takes_directory = false;
   bool takes_pid = false;
-  bool takes_list = false;          ///< several values with commas between them
-  bool repeats = false;             ///< each value counts, and not only the last
+  bool takes_list = false;          ///< values separated by commas
+  bool repeats = false;             ///< each value counts, not only the last
   std::vector<OptionValue> values;  ///< empty: anything
 };
 struct CommandDescription {
@@ -200,7 +201,7 @@ struct CommandDescription {
 };
 struct CommandSummary {
   std::string_view name;
-  std::string_view group;  ///< the heading above it; commands of one group stand together
+  std::string_view group;  ///< the heading above the command
   std::string_view summary;
 };
 /// All commands, in the order of the help text.

@@ -10,7 +10,7 @@ struct Example {
   std::string_view command;
 };
 
-/// What --help and the manual page say about a command, besides its options.
+/// The texts of --help and the manual page for a command, without its options.
 struct CommandTexts {
   std::string_view name;
   std::span<const std::string_view> usages;
@@ -24,12 +24,12 @@ struct CommandTexts {
 /// Null if there is no such command.
 const CommandTexts* texts_of(std::string_view command);
 
-/// The heading of an option in help; options of one heading stand together.
+/// The heading of an option in help.
 std::string_view group_of_option(std::string_view long_name);
 /// All headings, in the order of help.
 std::span<const std::string_view> option_groups();
 
-/// What a value of an option means, for shells that show it; empty if there is nothing to add.
+/// The meaning of a value of an option, for completions; may be empty.
 std::string_view text_of_value(std::string_view long_name, std::string_view value);
 
 }  // namespace perfmap::app

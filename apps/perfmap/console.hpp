@@ -62,8 +62,8 @@ class Progress {
   std::thread thread_;
 };
 
-/// A part of a command's work that may take long: shown as progress, and named with its time under
-/// --verbose.
+/// A part of a command's work that may take long. It is shown as progress, and --verbose prints its
+/// time.
 class Step {
  public:
   Step(const Console& console, std::string_view what);
@@ -80,21 +80,21 @@ class Step {
   std::chrono::steady_clock::time_point since_;
 };
 
-/// What the program's exit status says; see perfmap(1).
+/// The program's exit statuses; see perfmap(1).
 enum class ExitCode : int { ok = 0, findings = 1, failed = 2 };
 
 enum class ColorWish { automatic, always, never };
 
-/// Where a command talks: answers go to out(), everything else to standard error as one line each,
-/// prefixed with "perfmap: ". Made by main(), so that a command never touches a stream by itself.
+/// The output of a command: answers go to out(), messages to standard error, each as one line with
+/// the prefix "perfmap: ". main() makes it, and commands use no other stream.
 class Console {
  public:
   /// `arguments` are those of main().
   Console(OutputFile& out, ColorWish color, bool quiet, bool verbose,
           std::span<char* const> arguments = {});
 
-  /// Standard output, buffered; main() flushes it at the end. A terminal gets all bytes but
-  /// newlines as append_visible() shows them.
+  /// Standard output, buffered; main() flushes it at the end. On a terminal, append_visible() shows
+  /// all bytes but newlines.
   OutputFile& out() const { return *out_; }
   bool out_is_terminal() const noexcept { return out_is_terminal_; }
   /// Calls `write` with standard output and whether to use colours. If so, a terminal gets the
@@ -106,18 +106,18 @@ class Console {
   /// The command line of this program with an option more, for a shell.
   std::string command_with(const std::string& option) const;
 
-  /// "perfmap: error: MESSAGE"; answers ExitCode::failed, so that a command can return it.
-  /// Of a pipe whose reader went away nothing is said, and the status is 0.
+  /// Prints "perfmap: error: MESSAGE" and returns ExitCode::failed. If the reader of a pipe is
+  /// gone, prints nothing and returns ExitCode::ok.
   ExitCode fail(const Error& error) const;
   ExitCode fail(std::string_view message) const;
   /// "perfmap: warning: MESSAGE". Not under --quiet.
   void warn(std::string_view message) const;
   /// "perfmap: MESSAGE": summaries. Not under --quiet.
   void note(std::string_view message) const;
-  /// From now on messages have `name` in place of `path`: for a file that is written by a path of
-  /// ours, and that the user named otherwise.
+  /// From now on messages show `name` instead of `path`, for a file that is opened by another path
+  /// than the user typed.
   void show_as(std::string path, std::string name) const;
-  /// A line for standard error as it is, such as "-:3:1: error: …".
+  /// Prints a line without the prefix, such as "-:3:1: error: …".
   void line(std::string_view text) const;
 
  private:
@@ -142,20 +142,20 @@ class Console {
 /// `text` as it may be shown on a terminal; see append_visible().
 std::string printable(std::string_view text);
 
-/// The lines of a diff for a terminal: those removed red, those added green, places in cyan.
+/// The lines of a diff for a terminal: removed lines red, added ones green, positions cyan.
 std::string colored_diff(std::string_view lines);
-/// `text` as a part of a line: as it is, but for newlines; for a terminal as printable() has it.
+/// `text` as a part of a line: newlines are escaped; for a terminal it is printable().
 std::string one_line(std::string_view text, bool terminal);
 
 using TableRow = std::vector<std::string>;
 
-/// Rows of a table, of which the first is the heading: columns are as wide as their widest cell,
-/// and two blanks apart. Those that are named stand at the left of their column, the others at the
+/// Writes the rows of a table; the first row is the heading. Each column is as wide as its widest
+/// cell; two blanks separate columns. Columns in `left` are aligned to the left, others to the
 /// right.
 void write_rows(const std::vector<TableRow>& rows, std::initializer_list<std::size_t> left,
                 OutputFile& out);
 
-/// "12.5%", or "-" where there is no whole.
+/// "12.5%", or "-" if `whole` is 0.
 std::string percent(std::uint64_t part, std::uint64_t whole);
 
 /// Answers of which some are doubtful.
@@ -176,8 +176,8 @@ struct DoubtCounts {
 /// their plural, "frames".
 void note_doubts(const DoubtCounts& counts, std::string_view what, const Console& console);
 
-/// What stands after a doubtful answer in text: " (?)", or with --verbose " (? clamped-range)".
-/// Empty where there are no doubts.
+/// The mark after a doubtful answer: " (?)", or with --verbose " (? clamped-range)". Empty if there
+/// are no doubts.
 std::string doubt_mark(Doubts doubts, bool verbose);
 
 /// The name of a map or dump for people: demangled if it is a mangled symbol and `demangle` is set.

@@ -6,16 +6,16 @@
 
 namespace perfmap::app {
 
-/// The columns of the terminal at a descriptor; 80 if it is none.
+/// The width of the terminal at a descriptor; 80 if it is not a terminal.
 std::size_t help_width(int descriptor);
 
-/// The commands in groups, with what concerns all of them.
+/// The list of commands in groups, and the options of all commands.
 std::string program_help(const CommandDescription& program, std::size_t width);
 std::string command_help(const CommandDescription& command, std::size_t width);
 
-/// The value of an option as help and pages name it: "FILE", or "text|json" if they are few.
+/// The value of an option in help and pages: "FILE", or "text|json" if there are few values.
 std::string value_name(const OptionDescription& option);
-/// What an option is for, with its values if value_name() has no room for them.
+/// The text of an option, with its values if there are too many for value_name().
 std::string help_of(const OptionDescription& option);
 
 }  // namespace perfmap::app

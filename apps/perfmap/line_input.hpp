@@ -9,8 +9,8 @@
 namespace perfmap::app {
 
 /// Reads a descriptor line by line, for filters: before it waits for more bytes it calls
-/// `before_wait`, which prints the answers so far. If that returns false, the output has no reader
-/// any more, and the input ends.
+/// `before_wait`, which prints the answers so far. If that returns false, the output has no reader,
+/// and the input ends.
 class LineInput {
  public:
   static constexpr std::size_t kMaxLine = std::size_t{64} << 20;
@@ -23,11 +23,11 @@ class LineInput {
   /// The next line without its newline; valid until the next call. False at the end. A line over
   /// kMaxLine bytes comes in pieces, which have the same number.
   bool next(std::string_view& line);
-  /// Whether the line at hand had a newline.
+  /// Whether the current line ended in a newline.
   bool ended_in_newline() const noexcept { return ended_in_newline_; }
   /// Whether next() returned a part of a line that continues.
   bool is_cut() const noexcept { return is_cut_; }
-  /// Passes over all pieces of the line at hand, up to kEndlessLine bytes.
+  /// Skips the remaining pieces of the current line, up to kEndlessLine bytes.
   void skip_rest();
   std::uint64_t line_number() const noexcept { return line_number_; }
   /// An errno value, or 0.

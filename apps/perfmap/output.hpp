@@ -15,23 +15,23 @@ namespace perfmap::app {
 /// "-" is standard output; anything else is replaced as a whole by commit().
 Result<OutputFile> open_output(const std::string& path);
 
-/// Commits what was made of `input`, unless that was cut off meanwhile.
+/// Commits the output made from `input`, unless `input` was truncated while it was read.
 ExitCode commit_whole(OutputFile& out, const Input& input, const Console& console);
 
-/// How many problems of each rule go into a JSON document: hostile input may have one for every
-/// other byte.
+/// At most so many problems of each rule go into a JSON document, because a hostile input may have
+/// one in every other byte.
 inline constexpr std::size_t kMaxProblemsInJson = 10'000;
 
 /// Why an index must not replace its map: no line of the file is an entry, so the file would become
 /// empty. Nothing if it may.
 std::optional<Error> objection_to_emptying(const Index& index, const Diagnostics& problems);
 
-/// Writes what the index answers, as a portable perf map or as JSON, commits, and notes what was
-/// changed on the way and what was skipped.
+/// Writes the entries of the index as a portable perf map or as JSON, commits, and prints notes
+/// about changed names and skipped lines.
 ExitCode write_merged(Index& index, const Diagnostics& problems, bool as_json, OutputFile& out,
                       const Console& console);
 
-/// Where write and copy append to, and how.
+/// The target of write and copy, and how they append to it.
 struct AppendOptions {
   std::string pid;
   std::string output;
@@ -48,13 +48,13 @@ struct AppendTarget {
   std::string path;                  ///< for the writer; empty for standard output
 };
 
-/// Finds the file, which need not exist. `of_process` spells the file of -p PID. Fails for a file
-/// that another user may have planted; see OutputPlace. Messages of `console` have the path as
-/// typed.
+/// Finds the file, which need not exist. `of_process` makes the file name of --to-pid PID. Fails
+/// for a file that another user may have planted; see OutputPlace. Messages of `console` show the
+/// path as typed.
 Result<AppendTarget> find_target(const AppendOptions& options, const JitFileName& of_process,
                                  const Console& console);
 
-/// Opens a map as target.
+/// Opens a map for appending.
 Result<MapWriter> open_target(const AppendOptions& options, const AppendTarget& target,
                               NameOf names_of, std::size_t buffer_bytes);
 
@@ -63,11 +63,11 @@ void note_changed_names(const Console& console, const ChangedNames& changed);
 /// The same for names that were changed to fit into a map at all.
 void note_unwritable_names(const Console& console, const ChangedNames& changed);
 
-/// Whether entries are appended to a terminal: names are then written as printable() has them.
+/// Whether entries are appended to a terminal. If so, names are written as printable() shows them.
 bool goes_to_terminal(const AppendOptions& options, const Console& console);
 
-/// What --strict says of a name that would be changed: how the input spells it and how it would be
-/// written, from shortly before the first difference.
+/// The message of --strict for a name that would be changed: parts of the name before and after,
+/// from shortly before the first difference.
 std::string refusal(std::string_view name);
 
 }  // namespace perfmap::app

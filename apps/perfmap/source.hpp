@@ -22,7 +22,7 @@ struct SourceWords {
   const char* name = "source";
   const char* type = kSource;
   std::string help = {};
-  /// Takes a positional that is no source; null if all are sources.
+  /// Takes a positional that is not a source, and returns true; null if all are sources.
   std::function<bool(const std::string&)> take_other = nullptr;
   bool with_pid = true;  ///< false if -p selects processes
 };
@@ -30,15 +30,15 @@ struct SourceWords {
 Option add_sources(CommandOptions& command, std::vector<Source>& sources, SourceWords words);
 /// One process, as a positional or by -p; 0 if there is none.
 void add_process(CommandOptions& command, pid_t& pid);
-/// Fails unless there are so many.
+/// Fails unless the number of sources is in this range.
 Result<void> check_number(const std::vector<Source>& sources, std::size_t least, std::size_t most);
 
-/// /proc, and /tmp or what PERFMAP_TMPDIR says instead.
+/// /proc, and /tmp or the directory of PERFMAP_TMPDIR.
 Roots roots_from_environment();
 
 bool reads_stdin(const std::vector<Source>& sources);
 
-/// Tells the user what happens with sources.
+/// Prints messages about sources.
 class ConsoleObserver final : public SourceObserver {
  public:
   explicit ConsoleObserver(const Console& console) : console_(console) {}
@@ -55,10 +55,10 @@ class ConsoleObserver final : public SourceObserver {
   const Console& console_;
 };
 
-/// The options with what the program adds to them; `observer` is borrowed.
+/// The options, with the environment and `observer`, which is borrowed.
 SourceOptions told_to(ConsoleObserver& observer, SourceOptions options);
 
-/// open_source() and open_sources() for a command, which tells the user what happens.
+/// open_source() and open_sources() with messages on the console.
 Result<std::vector<OpenedInput>> open_inputs(const Source& source, const SourceOptions& options,
                                              const Console& console);
 Result<std::vector<OpenedInput>> open_inputs(const std::vector<Source>& sources,
@@ -66,29 +66,29 @@ Result<std::vector<OpenedInput>> open_inputs(const std::vector<Source>& sources,
 Result<SourceFiles> open_source_files(const std::vector<Source>& sources,
                                       const SourceOptions& options, const Console& console);
 
-/// A SOURCE as one map: of a process with a map and a jitdump it has the entries of both, the
-/// dump's after the map's.
+/// A SOURCE as one map. If a process has a map and jitdumps, the map has the entries of all, first
+/// those of the map.
 Result<Map> open_map(const Source& source, const SourceOptions& options, const Console& console);
 Result<std::vector<Map>> open_maps(const std::vector<Source>& sources, const SourceOptions& options,
                                    const Console& console);
-/// Their index, shown as a step.
+/// Makes the index of the maps, as a Step.
 Index make_index(std::vector<Map> maps, Overlap overlap, Diagnostics& problems,
                  const Console& console);
 Index make_index(Map map, Overlap overlap, Diagnostics& problems, const Console& console);
 
-/// Says in one line how many lines of all sources made no sense, if any.
+/// Prints in one line how many malformed lines all sources have, if any.
 void note_skipped(const Console& console, const Diagnostics& problems);
-/// The same of the records of jitdumps.
+/// The same for records of jitdumps.
 void note_skipped_records(const Console& console, const Diagnostics& problems);
 
-/// Says which of the maps end in a line that its producer has not finished, and which is not taken.
+/// Prints which maps end in a line that its writer has not finished. Such a line is left out.
 void note_unfinished(const Console& console, std::span<const Map> maps);
 
-/// After the work: fails where a source was cut off under our hands.
+/// False, with an error, if a source was truncated while it was read. Call it at the end.
 bool is_whole(const Console& console, const Input& input);
 bool is_whole(const Console& console, std::span<const Map> maps);
 
-/// What made no sense in maps and dumps.
+/// Malformed lines of maps and records of dumps.
 struct Problems {
   Diagnostics lines{1};
   Diagnostics records{1};
@@ -97,16 +97,15 @@ void note_skipped(const Console& console, const Problems& problems);
 
 bool is_whole(const Console& console, const Resolver& resolver);
 
-/// Prints errors of files. Those of files that cannot be opened are one line, which names the
-/// first, as a recording of another machine, or a hostile one, has any number of them; with
-/// --verbose, a line for each.
+/// Prints errors of files. All files that cannot be opened share one line, which names the first,
+/// because a recording of another machine has any number of them. --verbose prints each.
 void warn_unreadable(std::span<const Error> failures, const Console& console);
 
-/// Says of which ELF files there are no lines: in one line, as most systems have debug information
-/// of few libraries.
+/// Prints in one line which ELF files have no source lines, because most libraries of a system have
+/// none. --verbose prints each.
 void note_without_lines(std::span<const std::string> modules, const Console& console);
 
-/// Says once why no server answers.
+/// Prints once why no server answers.
 inline FetchDebugFile asking(const Debuginfod& servers, const Console& console) {
   return [servers, &console, told = std::make_shared<bool>(false)](std::string_view build_id) {
     auto path = servers.find(build_id);
