@@ -29,8 +29,8 @@ std::string replaced(std::string text, const std::string& what, const std::strin
   return text;
 }
 
-/// bash completes file names itself with `-o default`. A list of pids shows names of commands; what
-/// is inserted is the part that all have in common, which ends within the pid.
+/// bash completes file names itself with `-o default`. A list of pids shows names of commands; bash
+/// inserts the common beginning of all, which is a part of the pid.
 constexpr std::string_view kBashFunctions = R"(_perfmap_pids() {
   local file pid name
   for file in /proc/[0-9]*/comm; do
@@ -70,7 +70,7 @@ _perfmap_options() {
 )";
 constexpr const char* kBashFiles = "compopt -o default; COMPREPLY=()";
 
-/// What completes one of these values; in a list, after the last comma.
+/// The code that completes one of these values; in a list, the value after the last comma.
 std::string bash_reply(const OptionDescription& option) {
   const std::string values = "-W '" + joined_values(option) + "' -- ";
   if (!option.takes_list) return "COMPREPLY=($(compgen " + values + "\"$current\"))";
@@ -86,7 +86,7 @@ std::string bash_action(const OptionDescription& option) {
   return option.takes_file ? kBashFiles : "COMPREPLY=()";
 }
 
-/// What may follow the name of a command.
+/// The options and positionals of a command.
 std::string bash_case(const CommandDescription& command) {
   std::string once;
   std::string many;
@@ -251,7 +251,7 @@ bool takes_rules(const OptionDescription& option) {
   return option.value_name == "ID" || option.value_name == "IDS";
 }
 
-/// What completes the value, as options of `complete`.
+/// The options of `complete` for the value.
 std::string fish_action(const OptionDescription& option) {
   const bool is_positional = option.names.empty();
   const std::string only = is_positional ? "" : " -x";

@@ -15,7 +15,7 @@ struct Options {
 
 constexpr std::size_t kBuffer = std::size_t{256} << 10;
 
-/// What copying line by line would have to change.
+/// The changes that copying line by line would make.
 struct Survey {
   ChangedNames changed = {};
   Diagnostics problems{1};
@@ -30,14 +30,14 @@ Survey survey(const Map& map, const Console& console) {
   return found;
 }
 
-/// A map whose every line may stay as it is goes through the engine's Copy, byte for byte. That
-/// opens the map by its path: one that was found through a process is copied as it was read.
+/// Whether the engine's Copy can copy the bytes: if no line needs a change. It opens the map by its
+/// path, so a map that was found by a pid is copied line by line instead.
 bool may_copy_bytes(const Map& map, const Survey& found, bool is_typed) {
   return is_typed && map.input().facts().is_regular && !map.ends_in_part() &&
          found.changed.count == 0 && found.problems.total() == 0;
 }
 
-/// With `strict`, says of each name that would have to be changed where it is, and leaves it out.
+/// With `strict`, prints the position of each name that would be changed, and leaves the entry out.
 Result<void> copy_entries(const Map& map, const AppendOptions& options, MapWriter& writer,
                           const Console& console) {
   const bool strict = options.strict;
@@ -61,7 +61,7 @@ Result<void> copy_entries(const Map& map, const AppendOptions& options, MapWrite
   return result;
 }
 
-/// Whether the file was truncated during the copy, which continues to the present end.
+/// Whether the file was truncated during the copy.
 bool is_shorter_now(const Map& map) {
   const FileFacts& then = map.input().facts();
   if (!then.is_regular) return false;

@@ -38,7 +38,7 @@ std::string reason(const GarbageFile& file) {
   return "";
 }
 
-/// Files as they are dealt with: a line each, or members of one JSON document.
+/// Prints each file when it is done: as a line, or as a member of one JSON document.
 class Report {
  public:
   Report(const Options& options, const std::string& directory, const Console& console)

@@ -15,7 +15,7 @@ struct Options {
   const CLI::App* parser = nullptr;
 };
 
-/// The manual page that was installed with this program: another one would be of another version.
+/// The manual page that was installed with this program; another one may be of another version.
 std::string installed_page(const std::string& command) {
   std::array<char, PATH_MAX> path = {};
   const ssize_t length = ::readlink("/proc/self/exe", path.data(), path.size());
@@ -29,7 +29,7 @@ std::string installed_page(const std::string& command) {
   return "";
 }
 
-/// man pages the text on a terminal and prints it otherwise. False if there is no man.
+/// man opens a pager on a terminal, and prints the page otherwise. False if there is no man.
 bool show_page(std::string page) {
   std::string man = "man";
   const std::array<char*, 3> arguments = {man.data(), page.data(), nullptr};

@@ -66,7 +66,7 @@ void print_dump_text(OutputFile& out, const Jitdump& dump, SourceKind kind, cons
       info.runtime == Runtime::unknown ? "unknown" : std::string(to_string(info.runtime)));
 }
 
-/// The members that a map's and a dump's info have in common.
+/// The members that the info of maps and of dumps share.
 template <class Info>
 void print_extent(JsonWriter& json, const Info& info) {
   json.key("first");

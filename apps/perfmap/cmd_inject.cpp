@@ -23,7 +23,7 @@ struct Options {
   bool any_owner = false;
 };
 
-/// Beside OUT, and by its name: another recording's may have the same pids.
+/// Beside OUT, with its name, because other recordings may have the same pids.
 Result<std::string> elf_prefix(const Options& options) {
   const std::size_t slash = options.output.rfind('/');
   std::string directory = options.elf_dir;
@@ -96,7 +96,7 @@ void say(const InjectReport& report, const Console& console) {
   }
 }
 
-/// Not missing or damaged, but there, and not believed.
+/// The dump exists and is not damaged, but was refused.
 bool was_refused(const InjectReport& report) {
   return std::any_of(report.failures.begin(), report.failures.end(),
                      [](const Error& error) { return error.code == Errc::refused; });

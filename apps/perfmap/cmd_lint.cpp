@@ -26,10 +26,10 @@
 namespace perfmap::app {
 namespace {
 
-/// What lint checks: a map or a jitdump, told by content.
+/// A source of lint: a map or a jitdump, by its content.
 using LintSource = std::variant<Map, Jitdump>;
 
-/// A process among the sources, and which of the files are its own.
+/// A process among the sources, and its files.
 struct ProcessSource {
   pid_t pid = 0;
   std::size_t first = 0;
@@ -51,7 +51,7 @@ Result<LintSource> lint_source_of(OpenedInput opened, const SourceOptions& optio
   return LintSource(*std::move(map));
 }
 
-/// Whether a process's files are missing or refused, rather than of a kind that lint does not take.
+/// Whether files of a process are missing or refused. False if lint does not check their kind.
 bool may_be_found(const Error& error) {
   return error.code != Errc::unsupported && error.code != Errc::bad_format;
 }
@@ -66,14 +66,14 @@ Result<void> take(std::vector<OpenedInput> opened, const SourceOptions& options,
   return {};
 }
 
-/// In each of its pid namespaces; none if the source is no snapshot.
+/// The pids in all of its pid namespaces; none if the source is not a snapshot.
 std::vector<pid_t> pids_of_snapshot(const Source& source) {
   if (is_stdin(source) || !Snapshot::is_at(source.text)) return {};
   const Result<Snapshot> snapshot = Snapshot::open(source.text);
   return snapshot ? snapshot->manifest().namespace_pids : std::vector<pid_t>();
 }
 
-/// A source again, which has been rewritten.
+/// Opens a source again after it was rewritten.
 Result<LintSource> open_lint_file_again(const Input& was, const SourceOptions& options) {
   // Another process may have put a link or a FIFO in its place.
   const OpenPolicy policy{.follow_link = was.facts().was_link,
@@ -91,7 +91,7 @@ Result<LintSource> open_lint_file_again(const Input& was, const SourceOptions& o
   return lint_source_of(*std::move(opened), options);
 }
 
-/// Of a process both its map and its dumps are checked. It need not have any that may be read.
+/// Opens the map and the dumps of a process. It may have none that can be read.
 Result<LintSources> open_lint_sources(const std::vector<Source>& sources,
                                       const SourceOptions& options, const Console& console) {
   const Result<void> checked = check_stdin(sources);
@@ -132,7 +132,7 @@ std::string_view text_of(const LintSource& source) {
   return map != nullptr ? map->text() : std::get<Jitdump>(source).bytes();
 }
 
-/// The source with its findings, for what sources say about each other. Borrows both.
+/// The source with its findings, for rules about several sources. Borrows both.
 LintedFile linted(const LintSource& source, Diagnostics& problems) {
   return {std::get_if<Map>(&source), std::get_if<Jitdump>(&source), &problems};
 }
@@ -143,7 +143,7 @@ struct FixOptions {
   bool force = false;
 };
 
-/// Whether some rule other than PM061, which is about the file's mode, wants the text rewritten.
+/// Whether a rule rewrites the text. PM061 does not: it changes the file's mode.
 bool wants_new_text(const Diagnostics& found) {
   const auto rules = rule::all();
   return std::any_of(rules.begin(), rules.end(), [&](const Rule* rule) {
@@ -168,7 +168,7 @@ Result<Index> fixed_index(const Map& map, Diagnostics& problems) {
   return index;
 }
 
-/// They are gone then, so this is the last that is heard of them.
+/// After the fix these findings are gone, so they are reported now.
 void note_left_out(const Console& console, const Diagnostics& problems) {
   const std::uint64_t lines = problems.total() - problems.count_of(rule::kAddressWrap);
   if (lines == 0) return;
@@ -254,9 +254,9 @@ Result<bool> fix_dump(const Jitdump& dump, const Diagnostics& found, const FixOp
   return true;
 }
 
-/// Where a rule with a safe fix has found something: writes the map as `tidy` would, or the dump
-/// with its safe fixes, in its place, or prints the difference: of a map a unified diff, of a dump
-/// a line for each change. Answers whether there was something to fix.
+/// If a rule with a safe fix has findings, rewrites the map as `tidy` does, or the dump with its
+/// safe fixes. With --diff, prints the changes instead: a unified diff for a map, a line for each
+/// change for a dump. Returns whether there was something to fix.
 Result<bool> apply_fixes(const LintSource& source, const Diagnostics& found,
                          const FixOptions& options, const Console& console) {
   const Map* const map = std::get_if<Map>(&source);
@@ -280,9 +280,9 @@ std::vector<LintedFile> files_of(const ProcessSource& process, const LintSources
   return files;
 }
 
-/// Holds the files of each process against the process: see lint_process(). Findings about files
-/// that were not read become sources without text, at the end. `wanted` collects nothing but says
-/// which rules count. Fails where nothing at all is known about the files of a process.
+/// Compares the files of each process with the process; see lint_process(). Findings about files
+/// that were not read become sources without text, at the end. `wanted` only selects rules. Fails
+/// if nothing is known about the files of a process.
 void check_processes(LintSources& sources, std::vector<Diagnostics>& all, const Diagnostics& wanted,
                      const SourceOptions& options, const Console& console) {
   ModuleCache cache;
@@ -308,7 +308,7 @@ void check_processes(LintSources& sources, std::vector<Diagnostics>& all, const 
   }
 }
 
-/// Holds the files against a recording of their processes: see lint_recording().
+/// Compares the files with a recording of their processes; see lint_recording().
 Result<void> check_recording(const std::string& path, const LintSources& sources,
                              std::vector<Diagnostics>& all, const Console& console) {
   const Result<Recording> recording = open_recording(path);
@@ -371,7 +371,7 @@ void write_findings(OutputFile& out, bool color, const std::string& format,
   }
 }
 
-/// "3 errors, 1 warning; …": all of them, printed or not.
+/// "3 errors, 1 warning; …": all findings, also those that were not printed.
 void note_summary(const Console& console, const std::vector<Diagnostics>& all) {
   std::uint64_t counts[3] = {};
   std::uint64_t hidden = 0;
@@ -418,7 +418,7 @@ Reader reader_of(const std::string& name) {
   return name == "samply" ? Reader::samply : Reader::all;
 }
 
-/// Whether one of the ids is the rule's or the beginning of it: PM1 stands for all of PM1xx.
+/// Whether one of the ids is the rule's id or its beginning: PM1 selects all of PM1xx.
 bool names_rule(const std::vector<std::string>& ids, const Rule& rule) {
   return std::any_of(ids.begin(), ids.end(),
                      [&](const std::string& id) { return rule.id.starts_with(id); });
@@ -460,7 +460,8 @@ Diagnostics findings_of(const LintSource& source, std::span<const pid_t> namespa
   return found;
 }
 
-/// Fixes the source, or prints how; what is left counts: the file is read again as it is then.
+/// Fixes the source, or prints how. A fixed file is read again, and only its remaining findings
+/// count.
 Result<void> fix_source(LintSource& source, std::span<const pid_t> namespace_pids,
                         Diagnostics& found, const Options& options, const Console& console) {
   const Result<bool> fixed = apply_fixes(source, found, options.fix, console);
@@ -473,7 +474,7 @@ Result<void> fix_source(LintSource& source, std::span<const pid_t> namespace_pid
   return {};
 }
 
-/// What the sources say about each other comes last: fixes may change it.
+/// Rules about several sources run last, because fixes change their findings.
 void check_together(const std::vector<LintSource>& sources, std::vector<Diagnostics>& all,
                     const Console& console) {
   if (sources.size() < 2) return;
@@ -558,7 +559,7 @@ ExitCode run(const Options& options, const Console& console) {
   return reaches(all, options.fail_level) ? ExitCode::findings : ExitCode::ok;
 }
 
-/// Ids are upper case; what a user types need not be.
+/// Ids are upper case; a user may type lower case.
 std::string upper_case(std::string id) {
   std::transform(id.begin(), id.end(), id.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });

@@ -20,7 +20,7 @@ struct Options {
   bool check = false;
 };
 
-/// Prints each conflict as lint would; the status says whether there was one.
+/// Prints each conflict as lint does. ExitCode::findings if there is one.
 ExitCode check(const std::vector<Map>& maps, const Console& console) {
   const Step step(console, "checking", console.out());
   std::uint64_t conflicts = 0;
@@ -48,7 +48,7 @@ ExitCode keep(const std::vector<Map>& maps, OutputFile& out, const Console& cons
   return ExitCode::ok;
 }
 
-/// Only a map has lines to put together or to point at. What can be read once is looked at later.
+/// --check and --keep need lines, so all sources must be maps. Pipes are checked later.
 Result<void> check_lines(const Options& options) {
   for (const Source& source : options.sources) {
     if (pid_of_source(source) != 0) continue;

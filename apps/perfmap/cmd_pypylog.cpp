@@ -15,7 +15,7 @@
 namespace perfmap::app {
 namespace {
 
-/// A tick as it was typed. The log tells its base.
+/// A tick as it was typed. Its base is that of the log.
 struct TypedTick {
   std::string text;
   PypylogTick tick;
@@ -55,12 +55,12 @@ std::string count_text(const std::optional<std::uint64_t>& count) {
   return count ? std::to_string(*count) : "-";
 }
 std::string plain(std::string_view text) { return one_line(text, false); }
-/// As one word of a line.
+/// One word of a line.
 std::string cell_text(std::string_view text) { return text.empty() ? "-" : plain(text); }
 
 Error invalid(std::string why) { return {Errc::invalid_argument, std::move(why), 0, {}}; }
 
-/// A log may begin in the middle of a section, with any text; what no log begins with is refused.
+/// A log may begin in the middle of a section, with any text. Fails for kinds that are never logs.
 Result<void> check_kind(std::string_view text, const std::string& name) {
   const SourceKind kind = detect_kind(text);
   const bool may_be_log = kind == SourceKind::pypylog || kind == SourceKind::perf_map ||
@@ -83,11 +83,11 @@ Result<Input> open_input(const std::string& path) {
   return input ? expanded(*std::move(input)) : std::move(input);
 }
 
-/// A log as it was named on the command line. What is no regular file is gone once it was read,
-/// unless it is kept.
+/// The log of the command line. A file that is not regular can be read once only, unless it is
+/// kept in memory.
 class LogSource {
  public:
-  /// With `keep` the log may be read several times, and text() is there.
+  /// With `keep` the log can be read several times, and text() can be called.
   static Result<LogSource> open(const std::string& path, bool keep) {
     LogSource source(path);
     if (keep || is_regular(path)) {
@@ -104,15 +104,15 @@ class LogSource {
   }
 
   const std::string& name() const noexcept { return name_; }
-  /// All of it.
+  /// The whole log.
   std::string_view text() const noexcept { return input_->text(); }
-  /// Fails where that is what is read.
+  /// Fails if `path` is the log itself.
   Result<void> check_output(const std::string& path) const {
     return input_ ? check_other_file(path, *input_) : Result<void>();
   }
 
-  /// Fails where the bytes are of another kind, or hold no line of a log, or were cut off
-  /// meanwhile.
+  /// Fails if the bytes are of another kind or have no line of a log, or if the file was truncated
+  /// while it was read.
   Result<void> read(LoopProfile& profile, const Console& console) {
     const Step step(console, "reading " + (name_ == "-" ? "standard input" : name_));
     const Result<bool> any = feed(profile, console.progress());
@@ -133,7 +133,7 @@ class LogSource {
     return failed != 0 || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode);
   }
 
-  /// Whether there was anything.
+  /// Whether the log was not empty.
   Result<bool> feed(LoopProfile& profile, Progress& progress) {
     if (!input_) return feed_blocks(profile, progress);
     const Result<void> fits = check_kind(text(), name_);
@@ -163,7 +163,7 @@ class LogSource {
     }
   }
 
-  /// What comes through a pipe and is compressed has to be there as a whole.
+  /// Reads the rest of a compressed log from a pipe: it can be expanded only as a whole.
   Result<void> expand_rest(std::string bytes) {
     for (;;) {
       const Result<std::string_view> block = blocks_->next();
@@ -184,7 +184,7 @@ class LogSource {
   std::optional<LineBlocks> blocks_;
 };
 
-/// What a log and a recording say, and where the answer goes.
+/// The contents of a log and a recording, and the output.
 struct Reading {
   const PypylogOptions& options;
   LogSource& source;
@@ -199,7 +199,7 @@ struct Reading {
   }
 };
 
-/// Fails where a tick cannot be one of the log's base.
+/// Fails if a tick has digits that the log's base does not have.
 Result<void> check_ticks(const PypylogOptions& options, TickBase base) {
   for (const auto& tick : {options.from, options.until}) {
     if (!tick || !tick->is_hex || base == TickBase::hex) continue;
@@ -214,7 +214,7 @@ Result<void> check_ticks(const PypylogOptions& options, TickBase base) {
       invalid("--to-time " + options.until->text + " is before --from " + options.from->text));
 }
 
-/// By what loops are ranked that have no ticks.
+/// The order of loops without ticks.
 std::string rank_of(const LoopProfile& profile, bool has_samples) {
   const auto loops = profile.loops().all();
   const bool has_counts = std::any_of(loops.begin(), loops.end(), [](const CompiledLoop& loop) {
@@ -224,7 +224,7 @@ std::string rank_of(const LoopProfile& profile, bool has_samples) {
   return has_counts ? "are ranked by counts" : "are in the order of the log";
 }
 
-/// What was read how, and what is wrong with the log, in a few lines.
+/// Notes on how the log was read, and warnings about its problems.
 void note_log(const Reading& read) {
   constexpr std::size_t kShown = 3;
   const std::string& name = read.source.name();
@@ -365,8 +365,8 @@ void write_tables(const Reading& read) {
   write_rows(table, {}, read.out);
 }
 
-/// Lines of source files that the log names, which may be hostile: only of regular files whose name
-/// ends in .py, never through a link. Empty if there is no such line.
+/// Lines of source files that the log names. The log may be hostile, so only regular files with
+/// names in .py are read, never through a link. Empty if there is no such line.
 class SourceLines {
  public:
   /// Without the blanks around it. O(file) the first time.
@@ -417,7 +417,7 @@ class SourceLines {
   std::map<std::string, File> files_;
 };
 
-/// The text of one loop: what is known of it, its operations, its guards.
+/// Prints one loop: its facts, its operations, its guards.
 class Annotation {
  public:
   Annotation(std::uint32_t number, const Reading& read)
@@ -501,8 +501,8 @@ class Annotation {
   SourceLines lines_;
 };
 
-/// What to say instead of a loop that there is not: loops with that in their names, or else the
-/// first that a table would have.
+/// The message for a loop that does not exist: it names loops whose names contain the text, or else
+/// the first loops of the table.
 std::string names_instead(const std::string& name, const LoopProfile& profile) {
   constexpr std::size_t kMax = 3;
   std::vector<std::string> near;
@@ -524,7 +524,7 @@ std::string names_instead(const std::string& name, const LoopProfile& profile) {
 /// The format that is a page of stacks; "html" is the page of loops.
 constexpr std::string_view kFlameGraph = "flame-graph";
 
-/// The log's spans, or the samples in its loops, in a format of stacks.
+/// Writes the sections of the log, or the samples in its loops, in a stack format.
 Result<void> write_stacks(const Reading& read) {
   constexpr std::uint64_t kMaxTimes = 32;  // the size of the log
   constexpr std::uint64_t kSmall = std::uint64_t{16} << 20;
@@ -582,7 +582,7 @@ Result<void> write_answer(const Reading& read) {
   return {};
 }
 
-/// The log of a process whose PYPYLOG had %d in it is called by its pid.
+/// If PYPYLOG contained %d, the name of the log contains the pid.
 bool names(const std::string& log, pid_t pid) {
   const std::string_view name = std::string_view(log).substr(log.rfind('/') + 1);
   const std::string digits = std::to_string(pid);
@@ -594,8 +594,8 @@ bool names(const std::string& log, pid_t pid) {
   return !(at != 0 && is_digit(at - 1)) && !is_digit(at + digits.size());
 }
 
-/// The recording's samples in the log's loops, of the process that --pid, else a number in the
-/// log's name, else the recording tells.
+/// The recording's samples in the log's loops. The process is that of --pid, or a number in the
+/// log's name, or the one with the most samples in the loops.
 Result<LoopSamples> samples_of(const Recording& recording, const PypylogOptions& options,
                                const LoopProfile& profile, Diagnostics& problems) {
   const auto count = [&](pid_t pid, Diagnostics& found) {
@@ -611,8 +611,8 @@ Result<LoopSamples> samples_of(const Recording& recording, const PypylogOptions&
   return samples;
 }
 
-/// Says of which process samples were counted. Processes that one of the others forked may run
-/// other code at the same addresses.
+/// Prints which process's samples were counted. Other processes may have other code at the same
+/// addresses, even after a fork.
 void note_samples(const PypylogOptions& options, const LoopSamples& samples,
                   const Console& console) {
   const std::string pid = std::to_string(samples.pid);
@@ -636,7 +636,7 @@ void note_samples(const PypylogOptions& options, const LoopSamples& samples,
                " (--pid selects the process)");
 }
 
-/// Which samples of the recording fell into which loops.
+/// Counts the samples of the recording by loop.
 Result<LoopSamples> count_samples(const PypylogOptions& options, const LoopProfile& profile,
                                   const Console& console) {
   const Step step(console, "counting samples of " + options.recording);
@@ -652,7 +652,7 @@ Result<LoopSamples> count_samples(const PypylogOptions& options, const LoopProfi
   return samples;
 }
 
-/// Prints where the time of a log went.
+/// Prints the profile of a log.
 Result<void> print_profile(const PypylogOptions& options, const Console& console) {
   Result<LogSource> source = LogSource::open(options.log, options.wants_bytes());
   if (!source) return Failure(source.error());
@@ -676,14 +676,14 @@ Result<void> print_profile(const PypylogOptions& options, const Console& console
   return {};
 }
 
-/// A log has addresses only if it was asked for them.
+/// Prints how to get a log with addresses, if this one has none.
 void note_without_addresses(const Input& log, const CompiledLoops& loops, const Console& console) {
   const auto all = loops.all();
   if (std::any_of(all.begin(), all.end(), [](auto& loop) { return loop.code.size != 0; })) return;
   console.note(log.name() + " has no addresses of machine code (set PYPYLOG=jit-backend:FILE)");
 }
 
-/// What the options say of the dump, and where they do not, the recording.
+/// The properties of the dump: from the options, or else from the recording.
 Result<LoopDumpOptions> dump_options(const PypylogOptions& options, const LoopProfile& profile,
                                      const Console& console) {
   LoopDumpOptions dump;
@@ -761,7 +761,7 @@ ExitCode convert_loops(const PypylogOptions& options, const Console& console) {
   return code;
 }
 
-/// Why these options do not go together; empty if they do.
+/// Why these options contradict each other; empty if they do not.
 std::string conflict_of(const PypylogOptions& options) {
   const bool is_table = options.format == "text" || options.format == "json";
   if (!options.annotate.empty() && options.format != "text") {
@@ -790,7 +790,7 @@ ExitCode run_pypylog(const PypylogOptions& options, const Console& console) {
   return printed ? ExitCode::ok : console.fail(printed.error());
 }
 
-/// What takes a value that `parse` has accepted.
+/// Makes a function that stores a value if `parse` accepts it.
 template <class Value, class Parse>
 Take taking(Value& value, Parse parse) {
   return [&value, parse](const std::string& text) { value = *parse(text); };

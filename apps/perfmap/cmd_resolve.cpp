@@ -62,14 +62,14 @@ struct Answer {
   std::span<const SourceFrame> inlined;  ///< the innermost first
   Doubts doubts;                         ///< of the name
 
-  /// Of one that has a name.
+  /// Of an answer that has a name.
   std::string_view shown_name() const { return demangled ? std::string_view(*demangled) : *name; }
 };
 
-/// Prints the answers of `resolve`, one by one: perf's own frame shape, or JSON.
+/// Prints the answers of `resolve` one by one: like frames of perf script, or as JSON.
 class AnswerWriter {
  public:
-  /// With `lines`, inlined frames have them, too.
+  /// With `lines`, inlined frames have source lines, too.
   AnswerWriter(const Console& console, const std::string& format, bool lines = false);
 
   void write(const Answer& answer);
@@ -158,7 +158,7 @@ void AnswerWriter::write_text(const Answer& answer) {
   if (answer.place) write_place(answer.place->file, answer.place->line);
 }
 
-/// The source that the name comes from, and where it stands there.
+/// The source of the name, and the line or record in it.
 void AnswerWriter::write_origin(const Answer& answer) {
   if (!answer.source.empty()) json_.text_members("source", answer.source);
   if (!answer.offset) return;
@@ -288,13 +288,13 @@ class Answers {
   std::vector<SourceAnswer> answers_;
 };
 
-/// Reads the lines "ADDR" and "ADDR TIME", and says what is wrong with others.
+/// Reads the lines "ADDR" and "ADDR TIME"; for other lines, returns what is wrong.
 class QueryReader {
  public:
-  /// `time` is that of lines without one. Where a source counts ticks, times of lines are refused.
+  /// `time` is for lines without a time. If a source counts ticks, times in lines are refused.
   QueryReader(std::uint64_t time, bool times_count) : time_(time), times_count_(times_count) {}
 
-  /// A query; or nothing, and why: empty for a blank line. `column` is where it is wrong.
+  /// A query; or nothing, with the reason in `why`, empty for a blank line, and its column.
   std::optional<Query> read(std::string_view line, std::string& why, std::size_t& column) const;
 
  private:
@@ -398,7 +398,7 @@ Result<NameSources> open_names(const ResolveOptions& options, ConsoleObserver& o
   return NameSources::open(options.sources, names);
 }
 
-/// At the end: says what could not be opened, and fails if a source was cut off.
+/// Prints which files could not be opened. False if a source was truncated. Call it at the end.
 bool finish(const NameSources& sources, const Console& console) {
   for (const Symbolizer* const symbolizer : sources.symbolizers()) {
     warn_unreadable(symbolizer->failures(), console);
@@ -432,8 +432,8 @@ ExitCode resolve_arguments(const ResolveOptions& options, const Console& console
   return sources->misses_process() ? ExitCode::failed : status(options, writer);
 }
 
-/// The lines of standard input in order, as many at once as are there; never waits for more with
-/// answers unsaid.
+/// Answers the lines of standard input in order, in batches of those that have arrived. Prints all
+/// answers before it waits for more.
 ExitCode resolve_stream(const ResolveOptions& options, const Console& console) {
   if (reads_stdin(options.sources)) {
     return console.fail("standard input cannot be both the addresses and a source");
@@ -484,8 +484,8 @@ Resolver make_resolver(SourceFiles sources, Overlap overlap, Problems& problems,
           problems.records};
 }
 
-/// The sources that `resolve --perf-script` asks: those given, for every process; or each process's
-/// own, opened when its first unnamed frame comes.
+/// The sources of `resolve --perf-script`: those of the command line, for every process; without
+/// them each process's own, opened at its first unnamed frame.
 class ScriptSources {
  public:
   static Result<ScriptSources> open(const std::vector<Source>& sources,
@@ -493,11 +493,11 @@ class ScriptSources {
                                     const Console& console);
 
   bool find(pid_t pid, const Query& query, PerfScriptFilter::Name& name);
-  /// Of the name that find() answered with last.
+  /// The doubts of the last name that find() returned.
   Doubts doubts() const noexcept { return doubts_; }
-  /// After the work: whether none of the sources was cut off under our hands.
+  /// False, with an error, if a source was truncated. Call it at the end.
   bool are_whole(const Console& console) const;
-  /// Why the sources of some processes could not be had, one line each.
+  /// Why some processes have no sources, one line each.
   const std::vector<std::string>& missing() const noexcept { return missing_; }
 
  private:

@@ -103,7 +103,7 @@ void write_line(const StackCounts& counts, bool is_total, OutputFile& out) {
   json.newline();
 }
 
-/// How the stacks of each process ended, and how their frames were found.
+/// Prints how the stacks of each process ended, and how their frames were found.
 void write_stack_table(const StackStatistics& statistics, OutputFile& out) {
   std::vector<std::vector<std::string>> rows = {{"PID", "COMM", "SAMPLES", "ROOT", "TRUNCATED",
                                                  "OTHER", "CALLCHAIN", "FRAMES", "UNNAMED",
@@ -130,7 +130,7 @@ void write_stack_lines(const StackStatistics& statistics, OutputFile& out) {
   write_line(statistics.total, true, out);
 }
 
-/// What only a recording has, or has to be made of its samples.
+/// The first option that needs a recording; empty if none is given.
 std::string_view meaningless_option(const StacksOptions& options) {
   const StackFilter& filter = options.stacks.filter;
   if (options.stats) return "--stats";
@@ -149,7 +149,7 @@ std::string_view meaningless_option(const StacksOptions& options) {
   return {};
 }
 
-/// The names of processes: what the command line names, or what is found by a pid.
+/// Names of processes: from the sources of the command line, or from files found by a pid.
 class ProcessNames {
  public:
   ProcessNames(const StacksOptions& options, const Console& console)
@@ -235,7 +235,7 @@ Names names_of(const StacksOptions& options) {
   return options.lines ? Names::lines : Names::symbols;
 }
 
-/// Everything that turns samples into stacks, and must outlive that.
+/// All objects that turn samples into stacks.
 class Reading {
  public:
   static Result<std::unique_ptr<Reading>> open(Input input, const StacksOptions& options,
@@ -258,7 +258,7 @@ class Reading {
   const Recording& recording() const noexcept { return recording_; }
   StackReader& reader() noexcept { return *reader_; }
 
-  /// What was missing or refused on the way.
+  /// Files that were missing or refused.
   void warn(const Console& console) const {
     report_refused(refused_, console);
     warn_unreadable(reader_->failures(), console);
@@ -299,7 +299,7 @@ class Reading {
   std::optional<StackReader> reader_;
 };
 
-/// What a damaged recording does not have: the first damages one by one, others in a sum.
+/// Prints what is missing in a damaged recording: the first damages one by one, then a sum.
 void note_damage(const Recording& recording, const StackStatistics& statistics,
                  const Diagnostics& problems, const Console& console) {
   const std::string& name = recording.input().name();
@@ -315,7 +315,7 @@ void note_damage(const Recording& recording, const StackStatistics& statistics,
   }
 }
 
-/// The options of which a sample must pass each.
+/// The given filters, as options.
 std::string filters_of(const StackFilter& filter) {
   std::vector<std::string> given;
   const auto add = [&](bool is_given, const char* name) {
@@ -334,7 +334,7 @@ std::string filters_of(const StackFilter& filter) {
   return names;
 }
 
-/// A name that was mistyped looks like a recording without samples.
+/// If no sample passes the filters, prints the names that exist: one may be mistyped.
 void note_filters(const Recording& recording, const StackFilter& filter,
                   const StackStatistics& statistics, const Console& console) {
   if (statistics.total.samples != 0 || statistics.filtered == 0) return;
@@ -355,7 +355,7 @@ void note_losses(const StackStatistics& statistics, const Console& console) {
   say(statistics.out_of_order, "records were too late to be sorted by time");
 }
 
-/// Formats that have no place for the event add up what should not be.
+/// Warns that a format without events adds samples of different events.
 void note_events(const StacksOptions& options, const Recording& recording,
                  const std::set<std::uint32_t>& seen, const Console& console) {
   const bool has_place = options.format != "folded" && options.format != "html" &&
@@ -403,7 +403,7 @@ Result<void> check_not_terminal(const StacksOptions& options, const Console& con
                        {}});
 }
 
-/// A directory that is not there would only be missed in silence.
+/// Fails if a directory does not exist; it would be ignored otherwise.
 Result<void> check_directories(const StacksOptions& options) {
   for (const std::string& path : {options.map_dir, options.symfs}) {
     std::error_code error;
@@ -414,7 +414,7 @@ Result<void> check_directories(const StacksOptions& options) {
   return {};
 }
 
-/// What a user has to know of the stacks that were written.
+/// Prints notes about the stacks that were written.
 void note_all(const Reading& reading, const StackFilter& filter, const StackStatistics& statistics,
               const Diagnostics& problems, const Console& console) {
   note_filters(reading.recording(), filter, statistics, console);
@@ -493,8 +493,8 @@ std::string with_decimals(std::string seconds, std::size_t count) {
   return seconds.append(count - std::min(count, seconds.size() - point - 1), '0');
 }
 
-/// perf prints microseconds, and cuts the rest, so that a sample which was printed at a time may
-/// be later than it. The last nanosecond that is printed like `text` ends a span.
+/// perf prints microseconds and cuts off the rest. So a span ends with the last nanosecond that is
+/// printed like `text`.
 constexpr std::size_t kNanoseconds = 9;
 constexpr std::size_t kMicroseconds = 6;
 

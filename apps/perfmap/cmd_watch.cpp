@@ -72,7 +72,7 @@ class EndSignals {
   std::array<struct sigaction, 2> before_{};
 };
 
-/// Shows what a look has found.
+/// Prints what was found.
 class Printer {
  public:
   Printer(const Options& options, const Console& console)
@@ -181,7 +181,7 @@ void say_totals(const WatchTotals& totals, Clock::duration time, const Console& 
 
 enum class Wake : std::uint8_t { look, ended, stopped };
 
-/// Until it is time to look again. A reader of our answers that went away stops the watch.
+/// Waits for the next check. Stops the watch if the output has no reader.
 Wake wait(const ProcessWatch& watch, const EndSignals& signals) {
   std::array<pollfd, 3> fds = {{{signals.descriptor(), POLLIN, 0},
                                 {STDOUT_FILENO, 0, 0},

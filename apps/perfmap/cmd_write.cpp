@@ -21,7 +21,7 @@
 namespace perfmap::app {
 namespace {
 
-/// What `write` appends to: a map, or a jitdump.
+/// The target of `write`: a map or a jitdump.
 class WriteTarget {
  public:
   static Result<WriteTarget> open(const AppendOptions& options, bool jitdump, NameOf names_of,
@@ -41,7 +41,7 @@ class WriteTarget {
   std::variant<MapWriter, JitdumpWriter> writer_;
 };
 
-/// The process that runs the code is not this one, so that a marker would tell perf nothing.
+/// Another process runs the code, so a marker mapping in this one would be useless to perf.
 Result<JitdumpWriter> open_jitdump(const AppendOptions& options, const AppendTarget& target,
                                    NameOf names_of) {
   JitdumpOptions jitdump;
@@ -97,7 +97,7 @@ Result<void> WriteTarget::close() {
   return std::visit([](auto& writer) { return writer.close(); }, writer_);
 }
 
-/// Why a jitdump cannot have such an entry; empty where it can.
+/// Why a jitdump cannot have such an entry; empty if it can.
 std::string jitdump_refusal(Address start, std::uint64_t size, bool has_code) {
   if (size > UINT64_MAX - start) return "the code exceeds the address space";
   if (!has_code && size > JitdumpWriter::kMaxZeros) {
@@ -116,7 +116,7 @@ struct Options {
 constexpr std::size_t kBuffer = std::size_t{64} << 10;
 constexpr int kMaxWords = 1000;  // more than make sense are told below
 
-/// Entries of standard input, perf map lines or JSON lines, as they come.
+/// Writes entries from standard input, map lines or JSON lines, as they arrive.
 class StreamWriter {
  public:
   StreamWriter(WriteTarget& writer, const Options& options, const Console& console)
@@ -196,7 +196,7 @@ class StreamWriter {
   bool failed_ = false;
 };
 
-/// The bytes of --code, which have to be as many as the function has.
+/// The bytes of --code; their number must be the size of the function.
 Result<std::optional<Input>> read_code(const std::string& path, std::uint64_t size) {
   if (path.empty()) return std::nullopt;
   OpenPolicy policy;

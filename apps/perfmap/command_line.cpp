@@ -109,8 +109,8 @@ void refuse_values_of_flags(CLI::App& app) {
   }
 }
 
-/// The fewest changes of one character, or of two neighbours' order, that make `b` of `a`. For
-/// names of a few bytes.
+/// The number of edits between `a` and `b`: one character changed, added or removed, or two
+/// neighbours swapped. O(a * b) time and memory: for short names.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> row(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) row[i][0] = i;
@@ -233,8 +233,8 @@ std::string on_one_line(std::string text) {
   return text;
 }
 
-/// unknown_command() if the command line names no command of ours; empty otherwise. Asked before
-/// the parser is, which would first miss what another word wants.
+/// unknown_command() if the first word after the options is not a command; empty otherwise. Checked
+/// before parsing, because CLI11 reports a missing argument first.
 std::string misspelt_command(int count, const char* const* arguments) {
   for (int i = 1; i < count; ++i) {
     const std::string argument = arguments[i];

@@ -337,7 +337,7 @@ std::string one_line(std::string_view text, bool terminal) {
 
 namespace {
 
-/// Of UTF-8, as far as it is: bytes that begin a character.
+/// The number of characters, if the text is UTF-8.
 std::size_t width_of(const std::string& cell) {
   return static_cast<std::size_t>(
       std::count_if(cell.begin(), cell.end(), [](char byte) { return (byte & '\xc0') != '\x80'; }));

@@ -129,7 +129,7 @@ std::uint32_t pid_of_name(const std::string& path, const JitFileName& name) {
       pid_of_source({std::string(name.number_in(path)), Source::As::pid}));
 }
 
-/// perf goes by the name of the dump; a map may be called after its process, too.
+/// perf takes the pid from the name of the dump. If it has none, the name of the map may.
 std::uint32_t pid_of_map(const std::string& map, const std::string& output) {
   const std::uint32_t pid = pid_of_dump(output);
   return pid != 0 ? pid : pid_of_name(map, kMapName);

@@ -20,8 +20,8 @@ void fill_closed_descriptors() {
   }
 }
 
-/// A reader that went away is no failure of ours: where SIGPIPE has not ended the program (it is
-/// ignored), nothing is said and the status is 0.
+/// A reader that closed the pipe is not an error: if SIGPIPE is ignored, nothing is printed and the
+/// status is 0.
 ExitCode finish(const Console& console, ExitCode code) {
   const Result<void> flushed = console.out().flush();
   if (flushed) return code;
