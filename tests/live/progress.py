@@ -66,7 +66,9 @@ def check_share(perfmap):
     assert status == 0 and shares, (status, text[:500])
     assert all(name == str(log) for name, *_ in shares), shares
     percents = [int(percent) for _, percent, *_ in shares]
-    assert percents == sorted(percents) and 40 <= percents[0] and percents[-1] <= 100, percents
+    # Half was read before the pause, so the line after it has more. On a slow machine, lines before
+    # the pause have less.
+    assert percents == sorted(percents) and 40 <= percents[-1] <= 100, percents
     assert all(left for _, percent, _, left in shares), shares
 
 
