@@ -417,7 +417,7 @@ ExitCode resolve_arguments(const ResolveOptions& options, const Console& console
   const std::vector<Map>* const maps = sources->only_maps();
   if (maps != nullptr && addresses.size() <= kScanAtMost && options.overlap != Overlap::perf) {
     const ExitCode code = resolve_by_scan(options, *maps, addresses, console);
-    return sources->misses_process() ? ExitCode::failed : code;
+    return sources->misses_source() ? ExitCode::failed : code;
   }
   Problems problems;
   sources->index(problems.lines, problems.records);
@@ -429,7 +429,7 @@ ExitCode resolve_arguments(const ResolveOptions& options, const Console& console
   if (!finish(*sources, console)) return ExitCode::failed;
   writer.finish();
   note_doubts(writer.doubts(), "answers", console);
-  return sources->misses_process() ? ExitCode::failed : status(options, writer);
+  return sources->misses_source() ? ExitCode::failed : status(options, writer);
 }
 
 /// Answers the lines of standard input in order, in batches of those that have arrived. Prints all
@@ -472,7 +472,7 @@ ExitCode resolve_stream(const ResolveOptions& options, const Console& console) {
   }
   const bool is_whole = finish(*sources, console);
   if (is_whole) note_doubts(writer.doubts(), "answers", console);
-  if (!is_whole || bad_line || sources->misses_process()) return ExitCode::failed;
+  if (!is_whole || bad_line || sources->misses_source()) return ExitCode::failed;
   return status(options, writer);
 }
 

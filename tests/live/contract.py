@@ -244,6 +244,20 @@ def status_2():
         assert run(f"{words} {gone}", status=2)[1] == f"perfmap: error: no process {gone}\n", words
 
 
+@says("If one of several sources cannot be opened, `lint` and `resolve` print the error, use the others, and end "
+      "with status 2.",
+      "Commands that make one result of all sources, such as `merge` and `stacks`, print the error and write nothing.")
+def missing_sources():
+    missing = "perfmap: error: cannot open gone.map: No such file or directory\n"
+    for sources in ("gone.map a.map", "a.map gone.map"):
+        assert run(f"resolve 1008 {sources}", status=2) == ("1008 one+0x8 (a.map)\n", missing)
+        assert run(f"resolve - {sources}", b"1008\n", status=2) == ("1008 one+0x8 (a.map)\n", missing)
+    out, err = run("lint repeated.map gone.map bad.map", status=2)
+    assert "repeated.map:2" in out and "bad.map:2" in out and missing in err, (out, err)
+    for words in ("merge a.map gone.map", "tidy gone.map", f"stacks {RECORDING} a.map gone.map", "diff a.map gone.map"):
+        assert run(words, status=2) == ("", missing), words
+
+
 @says("A SOURCE is a path, `-`, or a pid: decimal digits that are not the name of a file.",
       "`./123` is always a file.")
 def sources():

@@ -239,7 +239,7 @@ struct NameSources::State {
   NameSourceOptions options;
   SourceFiles opened;  ///< until moved into `files`
   bool has_files = false;
-  bool misses_process = false;
+  bool misses_source = false;
   bool has_ticks = false;
   std::size_t files_rank = 0;  ///< of the last file
   std::optional<Resolver> files;
@@ -264,15 +264,13 @@ Result<std::unique_ptr<ProcessNames>> NameSources::State::open_process(const Sou
 
 Result<void> NameSources::State::open(std::span<const Source> sources) {
   std::vector<Source> paths;
+  std::vector<Error> failures;
   for (std::size_t i = 0; i < sources.size(); ++i) {
     Result<std::unique_ptr<ProcessNames>> process = open_process(sources[i]);
-    const bool is_missing = !process && process.error().code == Errc::not_found;
-    if (is_missing && sources.size() > 1) {
-      options.opening.listener().missing(process.error());
-      misses_process = true;
+    if (!process) {
+      failures.push_back(std::move(process.error()));
       continue;
     }
-    if (!process) return Failure(std::move(process.error()));
     if (*process != nullptr) {
       processes.push_back({i, *std::move(process)});
       continue;
@@ -280,12 +278,18 @@ Result<void> NameSources::State::open(std::span<const Source> sources) {
     paths.push_back(sources[i]);
     files_rank = i;
   }
-  Result<std::vector<OpenedInput>> inputs = open_sources(paths, options.opening);
+  Result<std::vector<OpenedInput>> inputs = open_sources(paths, options.opening, &failures);
   if (!inputs) return Failure(std::move(inputs.error()));
+  const bool misses_all = failures.size() == sources.size() && !failures.empty();
+  for (const Error& failure : std::span(failures).first(failures.size() - misses_all)) {
+    options.opening.listener().missing(failure);
+  }
+  if (misses_all) return Failure(std::move(failures.back()));
+  misses_source = !failures.empty();
   Result<SourceFiles> sorted = source_files(*std::move(inputs), options.opening);
   if (!sorted) return Failure(std::move(sorted.error()));
-  has_files = !paths.empty();
   opened = *std::move(sorted);
+  has_files = !opened.maps.empty() || !opened.dumps.empty();
   return check_times();
 }
 
@@ -371,7 +375,7 @@ const std::vector<Map>* NameSources::only_maps() const noexcept {
   return only ? &state_->opened.maps : nullptr;
 }
 
-bool NameSources::misses_process() const noexcept { return state_->misses_process; }
+bool NameSources::misses_source() const noexcept { return state_->misses_source; }
 
 bool NameSources::has_ticks() const noexcept { return state_->has_ticks; }
 

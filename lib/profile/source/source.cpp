@@ -358,14 +358,19 @@ Result<std::vector<OpenedInput>> open_source(const Source& source, const SourceO
 }
 
 Result<std::vector<OpenedInput>> open_sources(std::span<const Source> sources,
-                                              const SourceOptions& options) {
+                                              const SourceOptions& options,
+                                              std::vector<Error>* failures) {
   const Result<void> checked = check_stdin(sources);
   if (!checked) return Failure(checked.error());
   std::vector<OpenedInput> all;
   SourceOptions left = options;
   for (const Source& source : sources) {
     Result<std::vector<OpenedInput>> opened = open_source(source, left);
-    if (!opened) return Failure(std::move(opened.error()));
+    if (!opened && failures == nullptr) return Failure(std::move(opened.error()));
+    if (!opened) {
+      failures->push_back(std::move(opened.error()));
+      continue;
+    }
     for (const OpenedInput& one : *opened) {
       left.max_made_bytes -= std::min(left.max_made_bytes, one.made_bytes());
     }

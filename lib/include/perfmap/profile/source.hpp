@@ -55,7 +55,7 @@ class PERFMAP_API SourceObserver {
   /// A source cannot be opened because its files belong to another user; see
   /// SourceOptions::any_owner.
   virtual void foreign_owner() {}
-  /// One of several sources is a process that does not exist; the others are used.
+  /// One of several sources cannot be opened; the others are used.
   virtual void missing(const Error& /*error*/) {}
   /// A step that may take long begins. It ends when the returned pointer is released.
   virtual std::shared_ptr<void> step(const std::string& /*what*/) { return nullptr; }
@@ -112,9 +112,11 @@ PERFMAP_API Result<void> check_stdin(std::span<const Source> sources);
 /// be opened (not_found, refused, io), or its kind has no names (unsupported, bad_format).
 PERFMAP_API Result<std::vector<OpenedInput>> open_source(const Source& source,
                                                          const SourceOptions& options);
-/// The same for several, in their order; one of them may be standard input.
+/// The same for several, in their order; one of them may be standard input. Fails at the first that
+/// cannot be opened. With `failures`, opens the others and appends an error for each that failed.
 PERFMAP_API Result<std::vector<OpenedInput>> open_sources(std::span<const Source> sources,
-                                                          const SourceOptions& options);
+                                                          const SourceOptions& options,
+                                                          std::vector<Error>* failures = nullptr);
 PERFMAP_API Result<std::vector<OpenedInput>> open_process_source(pid_t pid,
                                                                  const SourceOptions& options);
 /// Refuses a stream that as_opened() would refuse, by its first bytes. It may be compressed.
@@ -258,7 +260,8 @@ struct SourceAnswer {
 /// process at each query except the first.
 class PERFMAP_API NameSources {
  public:
-  /// One of several sources may be a process that does not exist; the observer is notified.
+  /// Uses the sources that can be opened and notifies the observer of each other one. Fails if none
+  /// can be opened.
   static Result<NameSources> open(std::span<const Source> sources,
                                   const NameSourceOptions& options);
   NameSources(NameSources&&) noexcept;
@@ -267,8 +270,8 @@ class PERFMAP_API NameSources {
 
   /// The maps, if there are only maps and index() was not called: for find_by_scan().
   const std::vector<Map>* only_maps() const noexcept;
-  /// Whether a process did not exist.
-  bool misses_process() const noexcept;
+  /// Whether a source could not be opened.
+  bool misses_source() const noexcept;
   /// Whether the times of any dump are ticks of the processor.
   bool has_ticks() const noexcept;
 
