@@ -143,9 +143,11 @@ def control_bytes():
     assert rb"a\x1b[31mb" in on_terminal([PERFMAP, "resolve", "1000", "control.map"])[0]
 
 
-@says("`-` is standard input as a source and standard output as `-o`.")
+@says("As a source, `-` is standard input; as the FILE of `-o`, it is standard output.",
+      "`resolve - SOURCE` reads addresses from standard input.")
 def dash():
     assert run("tidy - -o -", b"1000 10 one\n")[0] == "1000 10 one\n"
+    assert run("resolve - a.map", b"1008\n")[0] == "1008 one+0x8 (a.map)\n"
 
 
 @says("`--` ends the options.")
@@ -155,8 +157,9 @@ def end_of_options():
     run("tidy -odd.map", status=2)
 
 
-@says("An option that takes a value takes one.",
-      "If it is given several times, the last one counts, except for lists.")
+@says("An option has at most one value.",
+      "If an option is given several times, the last value counts; options that make a list, such as `-s`, keep"
+      " all values.")
 def values():
     assert run("tidy a.map -o", status=2)[1].startswith("perfmap: error: ")
     run("tidy a.map -o first.map -o last.map")
@@ -194,13 +197,13 @@ def errors():
         "perfmap: error: cannot open gone.map: No such file or directory\n"
 
 
-@says("An unknown command or option names the nearest real one.")
+@says("The error for an unknown command or option suggests the nearest existing one.")
 def nearest():
     assert "'resolve'" in run("resolv 10 a.map", status=2)[1]
     assert "--output" in run("tidy --outptu x a.map", status=2)[1]
 
 
-@says("A closed pipe ends the program as SIGPIPE does.")
+@says("If the reader of its output closes the pipe, the program ends as if SIGPIPE had killed it.")
 def closed_pipe():
     write("large.map", "".join(f"{i:x}0 10 name{i}\n" for i in range(1, 200000)))
     child = subprocess.Popen([PERFMAP, "tidy", "large.map"], stdout=subprocess.PIPE,
@@ -297,19 +300,26 @@ def kinds():
     assert "jitdump" in run("tidy a.map --kind jitdump", status=2)[1]
 
 
-@says("Sources are positional in every command, and these options give sources of one kind.",
-      "All of them together are in the order of the command line, which decides if sources overlap.")
+@says("Sources are positional in every command, except that a pid needs `-p` in `resolve`, where a number is an"
+      " address.",
+      "All sources keep the order of the command line, which decides which entry wins if sources overlap.",
+      "These options give sources, too:")
 def order():
+    for command in COMMANDS:
+        usage = run([command, "--help"])[0].splitlines()[0]
+        assert re.search(r"SOURCE|RECORDING|PID|LOG| A B ", usage) or command == "gc", usage
+    assert "expected a SOURCE" in run("resolve 1000 4242", status=2)[1]
     assert name_of("1000", "-m a.map later.map") == "later"
     assert name_of("1000", "later.map -i a.map") == "one"
     assert name_of("1000", "-s later.map -m a.map") == "one"
 
 
 @says("option | source",
-      "`-p PID` | a process: its map and its jitdumps; in `resolve` also its ELF files",
-      "`-m FILE` | a file, never a pid: a perf map, or another kind, which is detected",
-      "`-j FILE` | a jitdump, and an error for a file of another kind", "`-s SOURCE` | any source",
-      "`-i FILE` | the same as `-m FILE`")
+      "`-p PID`, `--pid` | a process: its map and its jitdumps; in `resolve` also its ELF files",
+      "`-m FILE`, `--map` | a file, never a pid: a perf map, or another kind, which is detected",
+      "`-j FILE`, `--jitdump` | a jitdump; a file of another kind is an error",
+      "`-s SOURCE`, `--source` | any source",
+      "`-i FILE`, `--input` | the same as `-m FILE`")
 def source_options():
     child = a_process()
     try:
@@ -332,7 +342,7 @@ def source_options():
     assert run(f"to-json -m {DUMP}")[0] == run(f"to-json {DUMP}")[0]
 
 
-@says("`resolve ADDR... SOURCE...`: a word that is hexadecimal is an address, whatever files are called.",
+@says("`resolve ADDR... SOURCE...`: a hexadecimal word is an address, even if a file has that name.",
       "A word that has a `/` or is not hexadecimal is a file.")
 def words_of_resolve():
     write("beef", "beef 10 file\n")
@@ -363,9 +373,9 @@ def appending():
     assert pathlib.Path("tmp/perf-77.map").read_text() == "10 10 of_77\n" * 2
 
 
-@says("A path that was typed is opened as typed.",
-      "A path that was found by a pid is not trusted: no link is followed, only regular files are read, and "
-      "the owner must be the process's user, root or the reader, unless `--any-owner` is given.")
+@says("A path on the command line is opened as it is.",
+      "A path that perfmap finds by a pid is not trusted: perfmap follows no link, reads only regular files, "
+      "and requires that the owner is the process's user, root or you, unless `--any-owner` is given.")
 def trust():
     os.symlink("a.map", "link.map")
     assert run("tidy link.map")[0] == run("tidy a.map")[0]
@@ -395,7 +405,7 @@ def directory():
     sources()
 
 
-@says("`--time` is an instant: names as they were then.")
+@says("`--time` is an instant: the command uses the names that were valid then.")
 def instant():
     lines = [json.loads(line) for line in run(f"to-json --to jsonl {DUMP}")[0].splitlines()]
     load = next(line for line in lines if "name" in line and "time" in line)
@@ -440,7 +450,7 @@ def in_place():
     assert reader.communicate()[0] == b"1000 10 one\n2000 10 two\n"
 
 
-@says("`--format` is the form of an answer, and `text` is another name for its default.")
+@says("`--format` selects the format of the output, and `--format text` always selects the default.")
 def formats():
     for words in ("resolve 1000 a.map", "lint good.map", "info a.map", "diff a.map a.map",
                   f"stacks {RECORDING}", "pypylog log"):
@@ -504,8 +514,8 @@ def suffixes_of_from_json():
     check_suffixes("from-json", "of.json", {".map": "perf-map", ".dump": "jitdump"}, "--to")
 
 
-@says("An unknown suffix, or one of several formats such as `.json` of `stacks`, keeps the default and prints a "
-      "note.")
+@says("If a suffix is unknown, or belongs to several formats, such as `.json` of `stacks`, the command uses the"
+      " default and prints a note.")
 def unknown_suffix():
     for name in ("unknown.what", "several.json"):
         _, err = run(f"stacks {RECORDING} -o {name}")
@@ -532,8 +542,8 @@ def schemas():
     # meta.schema validates each JSON output of the golden cases, and each with a member more.
 
 
-@says("Addresses are strings, because doubles lose 64-bit numbers; a name that is not UTF-8 has its exact bytes "
-      "in base64 beside it.")
+@says("Addresses are strings, because a double cannot represent every 64-bit number; a name that is not UTF-8 "
+      "has its exact bytes in base64 beside it.")
 def strings():
     write("odd.map", b"ffffffff80000001 10 odd\xff\n")
     entry = json.loads(run("to-json --to jsonl odd.map")[0])
