@@ -29,26 +29,27 @@ typedef struct perfmap_map perfmap_map;
 typedef struct perfmap_entry {
   size_t struct_size; /* set by the caller to sizeof(perfmap_entry) */
   uint64_t start;
-  uint64_t size; /* 0: unknown, counts as 1 */
+  uint64_t size; /* 0: unknown; the entry names only its first byte */
   const char* name;
   size_t name_size;
   uint64_t offset; /* of its line in its map, in bytes */
-  size_t map;      /* which of an index's maps, from 0 */
+  size_t map;      /* position of the map in the index, from 0 */
 } perfmap_entry;
 
-/* Opens the map at `path` as typed: links are followed. Release with perfmap_map_free(). A regular
- * file is mapped, so this is O(1); any other file is read to its end. Data of another kind, such as
- * a jitdump or compressed data, is UNSUPPORTED. If another process truncates a mapped file, the
- * next function that reads the map or an index of it raises SIGBUS: see
- * perfmap_truncation_guard_new(). */
+/* Opens the map at `path`; links are followed. Release with perfmap_map_free(). A regular file is
+ * mapped, so this is O(1); any other file is read to its end. Data of another kind, such as a
+ * jitdump or compressed data, is UNSUPPORTED. If another process truncates a mapped file, the next
+ * function that reads the map or an index of it raises SIGBUS: see perfmap_truncation_guard_new().
+ */
 PERFMAP_C_API perfmap_status perfmap_map_open(const char* path, perfmap_map** out,
                                               perfmap_error* error);
-/* The map of a process, also of one in a container; nothing about the path is trusted. If the
- * process is alive, a last line without a newline is not read yet. INVALID_ARGUMENT for pid <= 0.
- */
+/* Opens the map of a process, also of a process in a container. Links are not followed. The file
+ * must be a regular file with one name, and must belong to the process's user, to root or to the
+ * caller's user. If the process is alive, a last line without a newline is not read yet.
+ * INVALID_ARGUMENT for pid <= 0. */
 PERFMAP_C_API perfmap_status perfmap_map_open_pid(int32_t pid, perfmap_map** out,
                                                   perfmap_error* error);
-/* A map in memory. The text is copied. */
+/* A map from memory. The text is copied. */
 PERFMAP_C_API perfmap_status perfmap_map_from_memory(const char* text, size_t size,
                                                      perfmap_map** out, perfmap_error* error);
 PERFMAP_C_API void perfmap_map_free(perfmap_map* map);
@@ -69,11 +70,12 @@ PERFMAP_C_API int perfmap_map_was_truncated(const perfmap_map* map);
 
 typedef struct perfmap_index perfmap_index;
 
+/* Which entry wins where entries overlap. */
 typedef enum perfmap_overlap {
-  PERFMAP_OVERLAP_LAST = 0, /* the later line wins, and the later map */
-  PERFMAP_OVERLAP_FIRST = 1,
-  PERFMAP_OVERLAP_INNER = 2, /* the shortest entry; among equals the later */
-  PERFMAP_OVERLAP_PERF = 3   /* what perf 6 answers */
+  PERFMAP_OVERLAP_LAST = 0,  /* the later line, and the later map */
+  PERFMAP_OVERLAP_FIRST = 1, /* the earlier line, and the earlier map */
+  PERFMAP_OVERLAP_INNER = 2, /* the shortest entry; among equals the later one */
+  PERFMAP_OVERLAP_PERF = 3   /* the entry that perf 6 finds */
 } perfmap_overlap;
 
 /* An index of maps, oldest first. The maps may be freed afterwards: the index shares their bytes.
@@ -88,21 +90,21 @@ PERFMAP_C_API perfmap_status perfmap_index_find(const perfmap_index* index, uint
                                                 perfmap_entry* out);
 /* The same for many addresses: out[i] is the entry for addresses[i]; its name is NULL if no entry
  * covers the address. The caller sets the struct_size of each out[i]. Returns the number of
- * addresses that were found. Fastest if addresses ascend. */
+ * addresses that have an entry. Fastest if addresses ascend. */
 PERFMAP_C_API size_t perfmap_index_find_batch(const perfmap_index* index, const uint64_t* addresses,
                                               size_t count, perfmap_entry* out);
 /* Reads what was appended to the files. *changed is 0 (unchanged), 1 (appended) or 2 (replaced: all
- * was read again). Entries returned before stay valid only if it is 0. */
+ * was read again). Entries that were returned earlier stay valid only if *changed is 0. */
 PERFMAP_C_API perfmap_status perfmap_index_refresh(perfmap_index* index, int* changed,
                                                    perfmap_error* error);
-/* Looks up a few addresses in one pass over a map, without an index. As perfmap_index_find_batch(),
- * but the policy PERF is not supported. */
+/* Looks up a few addresses in one pass over a map, without an index. Works like
+ * perfmap_index_find_batch(), but does not support PERFMAP_OVERLAP_PERF. */
 PERFMAP_C_API perfmap_status perfmap_map_find_batch(const perfmap_map* map, int32_t overlap,
                                                     const uint64_t* addresses, size_t count,
                                                     perfmap_entry* out, size_t* found,
                                                     perfmap_error* error);
-/* Writes the entries of the index as a portable map, sorted and without overlaps. Replaces `path`
- * atomically or leaves it unchanged. `perfmap merge` and `perfmap tidy` do this. */
+/* Writes the entries of the index as a portable map, sorted and without overlaps, as `perfmap
+ * merge` and `perfmap tidy` do. Replaces `path` atomically or leaves it unchanged. */
 PERFMAP_C_API perfmap_status perfmap_index_write(perfmap_index* index, const char* path,
                                                  perfmap_error* error);
 
@@ -128,9 +130,9 @@ typedef struct perfmap_code {
   const char* bytes; /* the code as it was loaded, `size` bytes; NULL: not in the dump */
 } perfmap_code;
 
-/* Reads the jitdump at `path`, opened as typed. An empty file is an empty dump, damaged records are
- * skipped, and an incomplete last record is not read yet. O(n log n). UNSUPPORTED if the file is of
- * another kind. Release with perfmap_timeline_free(). */
+/* Reads the jitdump at `path`; links are followed. An empty file is an empty dump, malformed
+ * records are skipped, and an incomplete last record is not read yet. O(n log n). UNSUPPORTED if
+ * the file is of another kind. Release with perfmap_timeline_free(). */
 PERFMAP_C_API perfmap_status perfmap_timeline_open(const char* path, perfmap_timeline** out,
                                                    perfmap_error* error);
 PERFMAP_C_API void perfmap_timeline_free(perfmap_timeline* timeline);
@@ -140,8 +142,8 @@ PERFMAP_C_API perfmap_status perfmap_timeline_find(const perfmap_timeline* timel
                                                    uint64_t address, uint64_t time,
                                                    perfmap_code* out);
 /* The source line of an address for which perfmap_timeline_find() returned `code`: *file, which is
- * not NUL-terminated, and *line. NOT_FOUND if the dump has none. One thread at a time; fastest if
- * addresses of one function are looked up together. */
+ * not NUL-terminated, and *line. NOT_FOUND if the dump has no line for it. One thread at a time;
+ * fastest if addresses of one function are looked up together. */
 PERFMAP_C_API perfmap_status perfmap_timeline_line(perfmap_timeline* timeline,
                                                    const perfmap_code* code, uint64_t address,
                                                    const char** file, size_t* file_size,
@@ -165,7 +167,7 @@ typedef struct perfmap_finding {
 } perfmap_finding;
 
 /* Calls `visit` for each finding, in the order of the lines, until it returns a value other than 0.
- * At most `most_per_rule` findings of each rule; 0: all. */
+ * Reports at most `most_per_rule` findings of each rule; 0: all. */
 PERFMAP_C_API perfmap_status perfmap_map_lint(const perfmap_map* map, size_t most_per_rule,
                                               int (*visit)(const perfmap_finding* finding,
                                                            void* context),
@@ -178,7 +180,7 @@ typedef struct perfmap_name {
   size_t struct_size;   /* set by the caller to sizeof(perfmap_name) */
   const char* runtime;  /* "v8", "hotspot", …, NUL-terminated, static; "" if unknown */
   const char* tier;     /* "turbofan", …, NUL-terminated, static; "" if unknown */
-  const char* function; /* a part of the raw name, as is `file`; empty: an anonymous function */
+  const char* function; /* a part of the raw name, like `file`; empty: an anonymous function */
   size_t function_size;
   const char* file; /* NULL if the name has none */
   size_t file_size;

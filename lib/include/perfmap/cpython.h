@@ -1,15 +1,15 @@
-/* perfmap/cpython.h - CPython's calls for perf maps and trampolines, for any runtime.
+/* perfmap/cpython.h - CPython's functions for perf maps and trampolines, for any runtime.
  *
- * libperfmap-cpython.so exports these six names with what CPython documents for them, for runtimes
- * that were written against them and for tests of such. Where CPython itself differs from its
- * documentation, these do not: PerfMapState_Init may be called again, failed writes are reported, a
- * copy ends, SetPersistAfterFork answers 0 or -1. It is a library of its own because a process that
- * has CPython in it has the names already: link it only where that is not so.
+ * libperfmap-cpython.so exports these six functions as CPython documents them, for runtimes that
+ * use them and for tests of these runtimes. CPython itself differs from its documentation; these
+ * functions do not: PerfMapState_Init may be called again, failed writes are reported, a copy ends,
+ * and SetPersistAfterFork returns 0 or -1. They are in a separate library, because a process that
+ * contains CPython already has functions with these names. Link it only into other processes.
  *
- * Any thread may call any of them at any time, but not a signal handler. They work on the process's
- * own map, as perfmap_state_*() of perfmap.h do: mixing both is fine. The map is /tmp/perf-PID.map,
- * whatever TMPDIR says; only who calls perfmap_state_configure() has it elsewhere. -1 comes with
- * errno.
+ * Any thread may call these functions at any time; a signal handler must not. They write the
+ * process's own map, like perfmap_state_*() of perfmap.h, so a program may use both. The map is
+ * /tmp/perf-PID.map. TMPDIR has no effect; only perfmap_state_configure() sets another directory. A
+ * function that returns -1 sets errno.
  */
 #ifndef PERFMAP_CPYTHON_H
 #define PERFMAP_CPYTHON_H
@@ -26,43 +26,48 @@
 extern "C" {
 #endif
 
-/* What a host has for a code object. Make it with perfmap_code_init(), leave its members alone. */
+/* A code object of an interpreter. Initialize it with perfmap_code_init(), and do not access its
+ * members. */
 typedef struct PyCodeObject {
   perfmap_trampoline* trampoline;
   perfmap_evaluator evaluator;
 } PyCodeObject;
 
-/* Opens the map unless it is open. 0; -1: it cannot be created or opened; -2: the lock, or the
- * handlers of fork(), cannot be set up. */
+/* Opens the map unless it is open. Returns 0; -1 if the map cannot be created or opened; -2 if the
+ * lock or the handlers of fork() cannot be set up. */
 PERFMAP_C_API int PyUnstable_PerfMapState_Init(void);
-/* Appends `ADDRESS SIZE NAME`, one whole line, and calls Init where needed. 0, or as Init; -1, too,
- * where the line cannot be written, nothing of which is then in the file, and EINVAL without a
- * name. Bytes of the name that readers trip over are escaped, and names of less than three bytes,
- * which perf ignores, get brackets: [z]. (In CPython before 3.15 the size was
- * an unsigned int.) */
+/* Appends one whole line, `ADDRESS SIZE NAME`, and calls Init if needed. Returns 0, or the same
+ * errors as Init. Returns -1 if the line cannot be written (then no part of it is in the file), and
+ * -1 with EINVAL if the name is NULL or the range exceeds the address space. Bytes of the name that
+ * readers misread are escaped. Names shorter than three bytes, which perf ignores, get brackets:
+ * [z]. (In CPython before 3.15 the size was an unsigned int.) */
 PERFMAP_C_API int PyUnstable_WritePerfMapEntry(const void* code_addr, size_t code_size,
                                                const char* entry_name);
-/* Closes the map; a later write opens it again. Any number of times. */
+/* Closes the map; a later write opens it again. May be called any number of times. */
 PERFMAP_C_API void PyUnstable_PerfMapState_Fini(void);
-/* Opens the map where needed and appends what the parent's holds now. 0; -1: EINVAL for the own
- * map, what is neither a regular file nor a directory (EISDIR), and NULL; ELOOP for a link, which
- * CPython follows; -2 as Init. */
+/* Opens the map if needed, and appends the current content of the parent's map. Returns 0; -1 with
+ * EINVAL for the process's own map, for a file that is not regular and for NULL; -1 with EISDIR for
+ * a directory; -1 with ELOOP for a link (CPython follows links); -2 as Init does. */
 PERFMAP_C_API int PyUnstable_CopyPerfMapFile(const char* parent_filename);
-/* Gives a code object its trampoline now, if its arena is active, and names it as the arena's
- * backend says; once, but tries again what has failed. 0, also where there is no arena, or an
- * inactive one, and nothing is written; -1: it cannot be made or named, and EINVAL for NULL. */
+/* If the arena of the code object is active, compiles the trampoline of the code object now and
+ * writes its name to the arena's backend. Does this only once, but tries again after a failure.
+ * Returns 0; also if there is no arena or the arena is not active, and then writes nothing. Returns
+ * -1 if the trampoline cannot be compiled or named, and -1 with EINVAL for NULL. */
 PERFMAP_C_API int PyUnstable_PerfTrampoline_CompileCode(PyCodeObject* code);
-/* Not 0: a forked child's map has its parent's entries, and its trampolines stay in use. 0, as at
- * first: the child starts with an empty map. Answers 0 or -1. */
+/* If `enable` is not 0, the map of a forked child begins with its parent's entries, and the child
+ * keeps using its parent's trampolines. If it is 0 (the default), the child starts with an empty
+ * map. Returns 0 or -1. */
 PERFMAP_C_API int PyUnstable_PerfTrampoline_SetPersistAfterFork(int enable);
 
 /* --- Code objects --------------------------------------------------------------------------------
  *
- * These are in the header, over libperfmap's perfmap_trampoline_*(). CPython has one arena, whose
- * prefix is "py", and sys.activate_stack_trampoline() is perfmap_trampoline_activate().
+ * These inline functions call perfmap_trampoline_*() of libperfmap. In CPython, there is one arena
+ * with the prefix "py", and sys.activate_stack_trampoline() corresponds to
+ * perfmap_trampoline_activate().
  */
 
-/* `arena` NULL, or no memory: the code object runs without a trampoline. `file` may be NULL. */
+/* If `arena` is NULL or memory is exhausted, the code object runs without a trampoline. `file` may
+ * be NULL. */
 static inline void perfmap_code_init(PyCodeObject* code, perfmap_trampoline_arena* arena,
                                      const char* qualified_name, const char* file,
                                      int32_t first_line, perfmap_evaluator evaluator) {
@@ -79,13 +84,14 @@ static inline void perfmap_code_init(PyCodeObject* code, perfmap_trampoline_aren
   if (arena != NULL) perfmap_trampoline_new(arena, &description, &code->trampoline, NULL);
 }
 
-/* Runs the code object: through its trampoline, which is made now at the latest, or directly. */
+/* Runs the code object through its trampoline, which is compiled now if it does not exist yet, or
+ * directly. */
 static inline void* perfmap_code_call(const PyCodeObject* code, void* first, void* second,
                                       void* third) {
   return perfmap_trampoline_call(code->trampoline, first, second, third, code->evaluator);
 }
 
-/* The end of a code object, which no thread may be running. */
+/* Destroys a code object. No thread may be running it. */
 static inline void perfmap_code_clear(PyCodeObject* code) {
   perfmap_trampoline_free(code->trampoline);
   code->trampoline = NULL;
