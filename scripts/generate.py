@@ -19,9 +19,10 @@ def run(*command):
 
 
 def diagnostics(perfmap):
-    page = ["# Diagnostics\n\nWhat `perfmap lint` finds in a perf map, a jitdump, or both. Made by "
-            "`scripts/generate.py` from the program;\n`perfmap lint --explain ID` prints one of "
-            "these.\n"]
+    page = ["# Diagnostics\n\nThe findings of `perfmap lint` in perf maps (PM), in jitdumps (JD) and in both "
+            "together (XF), and those of\n`perfmap pypylog` in PyPy logs (PL). `perfmap lint --explain ID` "
+            "prints one section. `lint` ends with status 1 if it has\na warning or an error, unless "
+            "`--fail-level` sets another level.\n\n`scripts/generate.py` generates this page from the program.\n"]
     for line in run(perfmap, "lint", "--rules").splitlines():
         rule = line.split()[0]
         title, text = run(perfmap, "lint", "--explain", rule).split("\n\n", 1)

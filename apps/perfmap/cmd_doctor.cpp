@@ -88,7 +88,7 @@ RecordingDiagnosis examine(const Recording& recording, const Options& options,
 ExitCode run_recording(const Options& options, const Console& console) {
   const Result<Recording> recording = open_recording(options.subject());
   if (!recording && recording.error().code == Errc::not_found) {
-    return console.fail("'" + options.subject() + "' is neither a process ID nor an existing file");
+    return console.fail(recording.error().message + " (pass a pid, a snapshot or a recording)");
   }
   if (!recording) return console.fail(recording.error());
   Result<RecordedJitOptions> jit =
@@ -122,6 +122,11 @@ ExitCode run(const Options& options, const Console& console) {
   if (options.list_runtimes) return print_runtimes(options, console);
   const Result<void> number = check_number(options.sources, 1, 1);
   if (!number) return console.fail(number.error());
+  if (options.source().as == Source::As::dump) {
+    return console.fail(
+        "doctor does not examine a jitdump: pass a pid, a snapshot or a recording "
+        "(--map-dir DIR sets the directory of jitdumps)");
+  }
   const pid_t pid = pid_of_source(options.source());
   if (pid == 0 && options.subject() != "-" && Snapshot::is_at(options.subject())) {
     return run_snapshot(options, console);
@@ -134,18 +139,24 @@ ExitCode run(const Options& options, const Console& console) {
 void declare_doctor(CommandOptions& command) {
   Options& options = command.runs(run);
   add_sources(command, options.sources,
-              {.help = "A running process, a snapshot of one, or a recording of perf record: a "
-                       "pid, a path, or '-'"});
+              {.help = "A pid, a snapshot, or a recording of perf record; '-' reads a recording "
+                       "from standard input",
+               .pid_help = "Examine this process",
+               .map_help = "Examine this recording or snapshot; never a pid",
+               .dump_help = "Not for doctor, which finds jitdumps itself (see --map-dir)",
+               .source_help = "Examine this process, snapshot or recording",
+               .input_help = "The same as --map"});
   add_format(command, options.format, {"text", "json"});
   command.value("--map-dir", options.map_dir, "DIR",
-                "Where perf-PID.map and jit-PID.dump of a recording's processes are: a directory, "
-                "or a snapshot");
+                "For a recording: look for perf-PID.map and jit-PID.dump of its processes in this "
+                "directory or snapshot");
   command.value("--symfs", options.symfs, "DIR",
-                "Where the ELF files of a recording's processes are, by their paths");
+                "For a recording: look for the files of its processes below this directory, at "
+                "their original paths");
   command.flag("--runtimes", options.list_runtimes,
                "List the runtimes, and how to start each so that its code has names");
   command.flag("--any-owner", options.any_owner,
-               "Also use maps and dumps of a recording's processes that belong to another user");
+               "For a recording: also use maps and dumps that belong to another user");
 }
 
 }  // namespace perfmap::app

@@ -30,10 +30,13 @@ std::string reason(const GarbageFile& file) {
     case GarbageWhy::dead: return no_process(file.pid).message;
     case GarbageWhy::older: return "older than process " + pid;
     case GarbageWhy::alive: return "process " + pid + " is alive";
-    case GarbageWhy::other_namespace: return "process " + user + " is " + pid + " in its namespace";
-    case GarbageWhy::in_use: return "process " + user + " uses it";
-    case GarbageWhy::foreign: return "belongs to another user";
-    case GarbageWhy::hidden_processes: return "processes outside of this pid namespace are hidden";
+    case GarbageWhy::other_namespace:
+      return "process " + user + " has the pid " + pid + " in its own PID namespace";
+    case GarbageWhy::in_use: return "process " + user + " has it open or mapped";
+    case GarbageWhy::foreign: return "belongs to another user (root can use --any-owner)";
+    case GarbageWhy::hidden_processes:
+      return "processes outside of this PID namespace cannot be seen (--one-namespace ignores "
+             "them)";
   }
   return "";
 }

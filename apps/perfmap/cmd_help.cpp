@@ -52,7 +52,7 @@ ExitCode run(const Options& options, const Console& console) {
 void declare_help(CommandOptions& command) {
   Options& options = command.runs(run);
   options.parser = &command.parser();
-  command.positional("command", options.name, "COMMAND", "The command");
+  command.positional("command", options.name, "COMMAND", "Open the manual page of this command");
 }
 
 }  // namespace perfmap::app

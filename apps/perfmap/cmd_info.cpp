@@ -27,7 +27,7 @@ std::string machine_text(const JitdumpHeader& header) {
                            : machine == 3   ? " (i386)"
                            : machine == 40  ? " (arm)"
                            : machine == 243 ? " (riscv)"
-                           : machine == 0   ? " (not said)"
+                           : machine == 0   ? " (not given)"
                                             : "";
   return std::to_string(machine) + name + ", " + order_text(header);
 }
@@ -50,15 +50,15 @@ void print_dump_text(OutputFile& out, const Jitdump& dump, SourceKind kind, cons
   }
   row("unknown", std::to_string(info.unknown_records));
   row("lost bytes", std::to_string(info.lost_bytes));
-  if (info.bad_records != 0) row("bad records", std::to_string(info.bad_records));
+  if (info.bad_records != 0) row("malformed", counted(info.bad_records, "record"));
   row("names", std::to_string(info.names));
   if (info.first_time) {
     const bool ticks = dump.has_tsc_times();
     row("times", time_text(*info.first_time, ticks) + "-" + time_text(info.last_time, ticks) +
                      (ticks ? " ticks" : " s"));
   }
-  row("code",
-      std::to_string(info.code_bytes) + " bytes, " + std::to_string(info.claimed) + " claimed");
+  row("code", std::to_string(info.code_bytes) +
+                  " bytes (sum of all sizes: " + std::to_string(info.claimed) + ")");
   if (info.covered != 0)
     row("at the end", to_hex(info.first) + "-" + to_hex(info.last) + ", " +
                           std::to_string(info.covered) + " bytes covered");
@@ -168,11 +168,11 @@ void print_text(const Console& console, const Map& map, const Opening& opening,
   row("kind", std::string(to_string(opening.kind)));
   row("bytes", std::to_string(opening.bytes));
   row("entries", std::to_string(info.entries));
-  row("bad lines", std::to_string(info.lost_lines));
+  row("malformed", counted(info.lost_lines, "line"));
   row("names", std::to_string(info.names));
   if (info.entries != 0) row("addresses", to_hex(info.first) + "-" + to_hex(info.last));
-  row("covered",
-      std::to_string(info.covered) + " bytes, " + std::to_string(info.claimed) + " claimed");
+  row("covered", std::to_string(info.covered) +
+                     " bytes (sum of all sizes: " + std::to_string(info.claimed) + ")");
   row("runtime",
       info.runtime == Runtime::unknown ? "unknown" : std::string(to_string(info.runtime)));
 }
@@ -292,7 +292,7 @@ void declare_info(CommandOptions& command) {
   add_sources(command, options.sources,
               {.help = "A perf map, a jitdump or JSON: a path, '-' or a pid"});
   add_source_options(command, options.opening);
-  command.value("--by", options.by, "KEY", "Bytes and entries by name, prefix or tier")
+  command.value("--by", options.by, "KEY", "Print bytes and entries by name, prefix or tier")
       .one_of({"name", "prefix", "tier"});
   add_no_demangle(command, options.demangle);
   add_format(command, options.format, {"text", "json"});

@@ -71,9 +71,10 @@ void say(const InjectReport& report, const Console& console) {
     console.note("mapped the code of " + dump.path + " for process " + std::to_string(dump.pid) +
                  ": " + counted(dump.counts.functions, "function") + " in " + dump.elf);
     if (!dump.is_timed) {
-      console.warn("the recording and " + dump.path +
-                   " have different clocks (record with perf record -k mono): all of its code was "
-                   "mapped at once, so code that was overwritten later has the later names");
+      console.warn(
+          "the recording and " + dump.path +
+          " have different clocks (record with perf record -k mono), so all code of the dump was "
+          "mapped at the same time, and code that was later overwritten has the later names");
     }
     if (dump.in_elf_files != 0) {
       console.note("left out " + counted(dump.in_elf_files, "function") +
@@ -83,12 +84,12 @@ void say(const InjectReport& report, const Console& console) {
       console.note(dump.path + ": guessed-owner: " + std::string(explain(Doubt::guessed_owner)));
     }
     if (dump.counts.without_code != 0) {
-      console.note("the dump has no code bytes of " +
+      console.note("the dump has no code bytes for " +
                    counted(dump.counts.without_code, "function"));
     }
   }
   if (report.dumps.empty() && report.failures.empty()) {
-    console.warn("no process of the recording had mapped a jitdump: no names were added");
+    console.warn("no process in the recording had mapped a jitdump, so no names were added");
   }
   if (report.lost_bytes != 0) {
     console.warn(counted(report.lost_bytes, "byte") +
@@ -140,15 +141,16 @@ void declare_inject(CommandOptions& command) {
   add_output(command, options.output, "The recording to write").required();
   command
       .values("-j,--jitdump", options.dumps, kFile,
-              "A jitdump, of the processes that had mapped one of its name or of that in its "
-              "header; instead of those that the recording names")
+              "Use this jitdump instead of those that the recording names, for each process that "
+              "had mapped a file with its name, or else for the process in its header")
       .with_commas();
   command.value("--map-dir", options.map_dir, "DIR",
-                "Where the processes' jitdumps are: a directory, or a snapshot");
+                "Look for the jitdumps of processes in this directory or snapshot");
   command.value("--symfs", options.symfs, "DIR",
-                "Where the files of processes are, by their paths");
-  command.value("--elf-dir", options.elf_dir, "DIR",
-                "Where the ELF files are put (default: beside the new recording)");
+                "Look for the files of processes below this directory, at their original paths");
+  command.value(
+      "--elf-dir", options.elf_dir, "DIR",
+      "Write the ELF files to this directory (default: the directory of the new recording)");
   command.flag("--any-owner", options.any_owner, "Also use dumps that belong to another user");
 }
 

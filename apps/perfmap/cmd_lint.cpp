@@ -85,7 +85,9 @@ Result<LintSource> open_lint_file_again(const Input& was, const SourceOptions& o
   constexpr std::uint32_t kReaders = S_IRUSR | S_IRGRP | S_IROTH;
   const bool is_other = input->facts().uid != was.facts().uid ||
                         ((input->facts().mode ^ was.facts().mode) & kReaders) != 0;
-  if (is_other) return Failure({Errc::refused, was.name() + " is another file now", 0, {}});
+  if (is_other)
+    return Failure(
+        {Errc::refused, was.name() + " was replaced by another file after it was read", 0, {}});
   Result<OpenedInput> opened = as_opened(*std::move(input), options, false);
   if (!opened) return Failure(std::move(opened.error()));
   return lint_source_of(*std::move(opened), options);
@@ -298,7 +300,7 @@ void check_processes(LintSources& sources, std::vector<Diagnostics>& all, const 
     }
     if (!found || found->unseen) {
       const Error& why = found ? *found->unseen : found.error();
-      console.warn("process " + std::to_string(process.pid) + " is not checked: " + why.message);
+      console.warn("cannot check process " + std::to_string(process.pid) + ": " + why.message);
     }
     if (!found) continue;
     for (const UnreadFile& file : found->unread) {
@@ -528,7 +530,7 @@ ExitCode run(const Options& options, const Console& console) {
   const Result<void> number = check_number(options.sources, 1, SIZE_MAX);
   if (!number) return console.fail(number.error());
   if (options.statistics && options.format != "pretty" && options.format != "gcc") {
-    return console.fail("--statistics prints text, not " + options.format);
+    return console.fail("--statistics supports only --format pretty and --format gcc");
   }
   auto sources = open_lint_sources(options.sources, options.opening, console);
   if (!sources) return console.fail(sources.error());
@@ -581,12 +583,13 @@ constexpr std::array kSuffixes = {
 };
 
 Result<void> choose_format_of(Options& options, const Console& console) {
-  return choose_format(options.format, options.output, kSuffixes, "pretty", console);
+  return choose_format("--format", options.format, options.output, kSuffixes, "pretty", console);
 }
 
 void add_selection(CommandOptions& command, Options& options) {
   command
-      .values("--select", options.select, "IDS", "Apply only these rules: IDs or their beginnings")
+      .values("--select", options.select, "IDS",
+              "Apply only these rules; PM1 selects all rules that begin with PM1")
       .with_commas()
       .check(check_rule_prefix)
       .transform(upper_case);
@@ -604,7 +607,7 @@ void add_selection(CommandOptions& command, Options& options) {
       .one_of({"info", "warning", "error", "never"});
   command
       .value("--reader", options.reader, "NAME",
-             "Report only what harms this reader (default: all)")
+             "Report only findings that affect this reader (default: all)")
       .one_of({"perf", "bcc", "blazesym", "samply", "all"});
   command
       .value("--max-findings", options.max_findings, "N",
@@ -626,9 +629,11 @@ void declare_lint(CommandOptions& command) {
   add_selection(command, options);
   command.value("--recording", options.recording, kFile,
                 "Also compare the files with this recording (perf.data) of their processes");
-  command.flag("--statistics", options.statistics, "Print the number of findings by rule instead");
+  command.flag("--statistics", options.statistics,
+               "Print only the number of findings of each rule");
   const Option fix =
-      command.flag("--fix", options.fix.fix, "Rewrite the map as tidy does, or the dump");
+      command.flag("--fix", options.fix.fix,
+                   "Fix the file: rewrite a map as tidy does, or change records of a dump");
   command
       .flag("--diff", options.fix.diff,
             "Print what --fix would do: a unified diff, or a dump's changes")

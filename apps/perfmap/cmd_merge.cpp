@@ -57,8 +57,8 @@ Result<void> check_lines(const Options& options) {
     if (kind != SourceKind::jitdump && kind != SourceKind::pypylog) continue;
     return Failure({Errc::unsupported,
                     source.text + " is " + with_article(kind) +
-                        ": --check and --keep are about lines" +
-                        (kind == SourceKind::jitdump ? "; lint checks it" : ""),
+                        ", which --check and --keep do not support" +
+                        (kind == SourceKind::jitdump ? " ('perfmap lint' checks jitdumps)" : ""),
                     0,
                     {}});
   }
@@ -106,7 +106,7 @@ constexpr std::span kSuffixes = std::span(kMapSuffixes).first<3>();
 
 Result<void> choose_target(Options& options, const Console& console) {
   if (options.keep || options.check) return {};
-  return choose_format(options.to, options.output, kSuffixes, "perf-map", console);
+  return choose_format("--to", options.to, options.output, kSuffixes, "perf-map", console);
 }
 
 }  // namespace

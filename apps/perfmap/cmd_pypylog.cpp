@@ -120,7 +120,7 @@ class LogSource {
     profile.finish();
     if (!*any || profile.has_sections()) return {};
     return Failure(
-        {Errc::bad_format, name_ + " is not a PYPYLOG: no line opens or closes a section", 0, {}});
+        {Errc::bad_format, name_ + " is not a PyPy log: no line begins or ends a section", 0, {}});
   }
 
  private:
@@ -220,8 +220,8 @@ std::string rank_of(const LoopProfile& profile, bool has_samples) {
   const bool has_counts = std::any_of(loops.begin(), loops.end(), [](const CompiledLoop& loop) {
     return loop.iterations().has_value();
   });
-  if (has_samples) return "are ranked by samples";
-  return has_counts ? "are ranked by counts" : "are in the order of the log";
+  if (has_samples) return "are sorted by samples";
+  return has_counts ? "are sorted by counts" : "are in the order of the log";
 }
 
 /// Notes on how the log was read, and warnings about its problems.
@@ -427,7 +427,9 @@ class Annotation {
     write_facts();
     const std::vector<ListedPlace> places = list_operations(loop_, read_.source.text());
     if (places.empty()) {
-      read_.out.write("\nThe log has no operations of this loop (set PYPYLOG=jit-log-opt:FILE).\n");
+      read_.out.write(
+          "\nThe log has no operations of this loop (run the program with "
+          "PYPYLOG=jit-log-opt:FILE).\n");
     }
     for (const ListedPlace& place : places) write_place(place);
     write_bridges();
@@ -515,7 +517,7 @@ std::string names_instead(const std::string& name, const LoopProfile& profile) {
   }
   const std::vector<std::string>& told = near.empty() ? first : near;
   std::string message = "the log has no loop '" + name + "'";
-  if (told.empty()) return message + ", and no other";
+  if (told.empty()) return message + ", and no other loops";
   message += "; it has ";
   for (const std::string& one : told) message += (&one == told.data() ? "" : ", ") + one;
   return message + " (--format text lists them)";
@@ -554,7 +556,7 @@ Result<void> write_stacks(const Reading& read) {
   if (done && spans.left_out() != 0) {
     read.console.note(read.source.name() + ": left out " + std::to_string(spans.left_out()) +
                       " of " + counted(spans.stacks(), "stack") +
-                      ": the nested sections make all stacks more than " +
+                      ", because nested sections would make the output more than " +
                       std::to_string(kMaxTimes) + " times as long as the log");
   }
   return done ? writer->finish() : done;
@@ -623,7 +625,9 @@ void note_samples(const PypylogOptions& options, const LoopSamples& samples,
   } else {
     console.note(options.recording + ": " + std::to_string(samples.in_loops) + " of " +
                  std::to_string(samples.total) + " samples of process " + pid + " are in loops" +
-                 (samples.by_time ? "" : ", by the code at the end"));
+                 (samples.by_time ? ""
+                                  : " (the times of the log and of the recording cannot be "
+                                    "compared, so the code at the end of the log was used)"));
   }
   std::string others;
   for (const LoopSamples::Process& process : samples.processes) {
@@ -631,9 +635,9 @@ void note_samples(const PypylogOptions& options, const LoopSamples& samples,
     others += (others.empty() ? "" : ", ") + std::to_string(process.pid);
   }
   if (options.pid != 0 || others.empty()) return;
-  console.warn(options.recording + ": the log is assigned to process " + pid +
-               "; other processes have samples in its loops: " + others +
-               " (--pid selects the process)");
+  console.warn(options.recording + ": perfmap assumes that process " + pid +
+               " wrote the log; other processes also have samples at the addresses of its loops: " +
+               others + " (--pid selects the process)");
 }
 
 /// Counts the samples of the recording by loop.
@@ -647,7 +651,7 @@ Result<LoopSamples> count_samples(const PypylogOptions& options, const LoopProfi
   if (!samples) return samples;
   note_samples(options, *samples, console);
   if (problems.total() != 0) {
-    console.warn(options.recording + ": " + std::to_string(problems.total()) + " damages");
+    console.warn(options.recording + ": " + counted(problems.total(), "malformed place"));
   }
   return samples;
 }
@@ -680,7 +684,8 @@ Result<void> print_profile(const PypylogOptions& options, const Console& console
 void note_without_addresses(const Input& log, const CompiledLoops& loops, const Console& console) {
   const auto all = loops.all();
   if (std::any_of(all.begin(), all.end(), [](auto& loop) { return loop.code.size != 0; })) return;
-  console.note(log.name() + " has no addresses of machine code (set PYPYLOG=jit-backend:FILE)");
+  console.note(log.name() +
+               " has no addresses of machine code (run the program with PYPYLOG=jit-backend:FILE)");
 }
 
 /// The properties of the dump: from the options, or else from the recording.
@@ -761,29 +766,37 @@ ExitCode convert_loops(const PypylogOptions& options, const Console& console) {
   return code;
 }
 
+/// The first option that --to does not support; empty if none is given.
+std::string_view option_without_to(const PypylogOptions& options) {
+  if (!options.annotate.empty()) return "--annotate";
+  if (options.format != "text") return "--format";
+  if (options.by != LoopKey::loop) return "--by";
+  if (options.from) return "--from";
+  return options.until ? "--to-time" : "";
+}
+
 /// Why these options contradict each other; empty if they do not.
 std::string conflict_of(const PypylogOptions& options) {
   const bool is_table = options.format == "text" || options.format == "json";
   if (!options.annotate.empty() && options.format != "text") {
-    return "--annotate prints text, not " + options.format + "; html has all loops";
+    return "--annotate supports only --format text (--format html shows all loops)";
   }
   if (options.log == "-" && options.recording == "-") {
     return "standard input cannot be both the log and the recording";
   }
-  const bool is_plain = options.annotate.empty() && options.format == "text" &&
-                        options.by == LoopKey::loop && !options.from && !options.until;
-  if (!options.to.empty() && !is_plain) {
-    return "--to " + options.to + " writes all loops, and nothing else";
+  const std::string_view other = option_without_to(options);
+  if (!options.to.empty() && !other.empty()) {
+    return "--to " + options.to + " cannot be used with " + std::string(other);
   }
   if (options.by != LoopKey::loop && !is_table) {
-    return "--by is for text and json, not " + options.format;
+    return "--by supports only --format text and --format json";
   }
   return {};
 }
 
 ExitCode run_pypylog(const PypylogOptions& options, const Console& console) {
   if (const std::string why = conflict_of(options); !why.empty()) return console.fail(why);
-  const auto refused = refuse_snapshot(options.log, "not a PYPYLOG: name the log");
+  const auto refused = refuse_snapshot(options.log, "not a PyPy log: pass the log");
   if (refused) return console.fail(*refused);
   if (!options.to.empty()) return convert_loops(options, console);
   const Result<void> printed = print_profile(options, console);
@@ -837,22 +850,21 @@ void add_reading(CommandOptions& command, PypylogOptions& options) {
     options.count_inner_bridges = name == "count";
   };
   command
-      .value(
-          "--inner-bridges", take_bridges, "POLICY",
-          "Count bridges that jump back to their own loop as part of it (ignore, the default) or "
-          "separately (count)")
+      .value("--inner-bridges", take_bridges, "POLICY",
+             "Count bridges that jump back to their own loop as part of that loop (ignore, the "
+             "default) or separately (count)")
       .one_of({"ignore", "count"});
   command
       .value("--from", taking(options.from, parse_typed_tick), "TICK",
              "Ignore time before this tick")
       .check([](const std::string& text) {
-        return refused(text, parse_typed_tick(text).has_value(), "no number of ticks");
+        return refused(text, parse_typed_tick(text).has_value(), "not a number of ticks");
       });
   command
       .value("--to-time", taking(options.until, parse_typed_tick), "TICK",
              "Ignore time from this tick on")
       .check([](const std::string& text) {
-        return refused(text, parse_typed_tick(text).has_value(), "no number of ticks");
+        return refused(text, parse_typed_tick(text).has_value(), "not a number of ticks");
       });
   command.value("--to", options.to, "KIND", "Write the loops' code as a perf map or a jitdump")
       .one_of({"perf-map", "jitdump"});
@@ -867,9 +879,10 @@ void add_sampling(CommandOptions& command, PypylogOptions& options) {
       .check(check_pid);
   command
       .value("--time-conv", taking(options.time_conversion, parse_conversion), "SHIFT,MULT,ZERO",
-             "How ticks become nanoseconds of a jitdump, as TIME_CONV of a recording has it")
+             "Convert ticks to the nanoseconds of a jitdump with these numbers, which are those of "
+             "TIME_CONV in a recording")
       .check([](const std::string& text) {
-        return refused(text, parse_conversion(text).has_value(), "no SHIFT,MULT,ZERO");
+        return refused(text, parse_conversion(text).has_value(), "not of the form SHIFT,MULT,ZERO");
       });
 }
 
@@ -885,14 +898,14 @@ constexpr std::array kSuffixes = {
 Result<void> choose_format_of(PypylogOptions& options, const Console& console) {
   if (!options.to.empty() && options.format.empty()) options.format = "text";
   if (!options.to.empty()) return {};
-  return choose_format(options.format, options.output, kSuffixes, "text", console);
+  return choose_format("--format", options.format, options.output, kSuffixes, "text", console);
 }
 
 }  // namespace
 
 void declare_pypylog(CommandOptions& command) {
   PypylogOptions& options = command.runs(run_pypylog, choose_format_of);
-  command.positional("log", options.log, kFile, "The log: what PyPy wrote with PYPYLOG=…, or '-'")
+  command.positional("log", options.log, kFile, "The log that PyPy wrote with PYPYLOG=…, or '-'")
       .required();
   add_output_format(command, "--format", options.format,
                     {"text", "json", "speedscope", "folded", "html", std::string(kFlameGraph)},
@@ -900,8 +913,7 @@ void declare_pypylog(CommandOptions& command) {
   add_output(command, options.output);
   const Option by = command
                         .value("--by", taking(options.by, parse_loop_key), "KEY",
-                               "A row for each loop (default), or for all loops of a function or "
-                               "file")
+                               "Print a row for each loop (default), function or file")
                         .one_of({"loop", "function", "file"});
   const Option top =
       command.value("--top", options.top, "N", "Print the first N rows").check(check_count);

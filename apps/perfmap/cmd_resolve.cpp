@@ -330,7 +330,9 @@ std::optional<Query> QueryReader::read(std::string_view line, std::string& why,
   if (time_text.empty()) return Query{*address, time_};
   const auto time = parse_seconds(time_text);
   if (!time) return complain(time_text, quoted(time_text) + " is not a time in seconds");
-  if (!times_count_) return complain(time_text, "a source has ticks instead of times");
+  if (!times_count_)
+    return complain(time_text,
+                    "a source has ticks instead of times: an address cannot have a time");
   return Query{*address, *time};
 }
 
@@ -454,7 +456,7 @@ ExitCode resolve_stream(const ResolveOptions& options, const Console& console) {
   bool bad_line = false;
   std::string_view line;
   while (input.next(line)) {
-    std::string why = "more than 64 MiB";
+    std::string why = "a line of more than 64 MiB";
     std::size_t column = 1;
     const auto query = input.is_cut() ? std::nullopt : reader.read(line, why, column);
     input.skip_rest();
@@ -597,7 +599,9 @@ ExitCode resolve_script(const ResolveOptions& options, const Console& console) {
   note_doubts(doubts, "names", console);
   for (const std::string& missing : sources->missing()) console.note(missing);
   if (!sources->missing().empty() && options.source.map_dir.empty()) {
-    console.note("--map FILE and --jitdump FILE name the files of a process that has ended");
+    console.note(
+        "to use the files of a process that has ended, pass them with --map FILE or --jitdump "
+        "FILE");
   }
   if (input.error() != 0) {
     return console.fail(system_error("cannot read standard input", input.error()));
@@ -609,12 +613,13 @@ ExitCode resolve_script(const ResolveOptions& options, const Console& console) {
 ExitCode run(const ResolveOptions& options, const Console& console) {
   if (options.perf_script) {
     if (!options.addresses.empty()) return console.fail("--perf-script takes no addresses");
-    if (options.format != "text") return console.fail("--perf-script prints text");
+    if (options.format != "text") return console.fail("--perf-script supports only --format text");
     if (options.lines || options.inlines) {
       return console.fail("--perf-script does not print source lines or inlined frames; perf does");
     }
     if (options.time != Timeline::kEnd)
-      return console.fail("--perf-script uses the times of the text");
+      return console.fail(
+          "--time cannot be used with --perf-script, which uses the times in the text");
     return resolve_script(options, console);
   }
   if (options.addresses.empty()) return console.fail("expected an address, or '-'");
@@ -641,24 +646,27 @@ void declare_resolve(CommandOptions& command) {
   add_sources(command, options.sources,
               {.name = "address",
                .type = "ADDR",
-               .help = "Addresses in hexadecimal, with 0x or without, and sources of names: what "
-                       "has a '/' or is not hexadecimal is a file. '-': addresses on stdin, one a "
-                       "line, each with a time if there is one",
-               .take_other = take_address});
+               .help = "Hexadecimal addresses, with or without 0x, and sources of names. A word "
+                       "that contains a '/' or is not hexadecimal is a source. '-': read addresses "
+                       "from standard input, one on each line, each optionally followed by a time",
+               .take_other = take_address,
+               .pid_help = "Use the map, jitdumps and ELF files of this process"});
   add_source_options(command, options.source);
   add_overlap(command, options.overlap, true);
   add_time(command, options.time);
   command.flag("--lines", options.lines,
-               "Print source lines, where a jitdump or debug information has them");
-  command.flag("--inlines", options.inlines, "Print the functions that were inlined there");
-  command.flag("--no-demangle", options.no_demangle, "Print mangled names as files have them");
+               "Print source lines, if a jitdump or debug information has them");
+  command.flag("--inlines", options.inlines, "Also print inlined functions");
+  command.flag("--no-demangle", options.no_demangle, "Do not demangle names");
   add_format(command, options.format, {"text", "json", "jsonl"});
   command.flag("--perf-script", options.perf_script,
-               "Name the unresolved JIT frames of 'perf script' text on stdin");
-  command.value("--map-dir", options.source.map_dir, "DIR",
-                "Where perf-PID.map and jit-PID.dump of processes are");
-  command.value("--symfs", options.symfs, "DIR",
-                "Where the ELF files of processes are, by their paths");
+               "Read 'perf script' text from standard input, and name its unknown JIT frames");
+  command.value(
+      "--map-dir", options.source.map_dir, "DIR",
+      "Look for perf-PID.map and jit-PID.dump of processes in this directory or snapshot");
+  command.value(
+      "--symfs", options.symfs, "DIR",
+      "Look for the ELF files of processes below this directory, at their original paths");
   command.flag("--debuginfod", options.debuginfod,
                "Fetch missing debug files from the servers in DEBUGINFOD_URLS");
   command.flag("--strict", options.strict, "Exit with status 1 if an address has no name");

@@ -20,24 +20,24 @@ void print_summary(const Options& options, const TakenSnapshot& taken, const Con
   for (const SnapshotFile& file : manifest.files) {
     std::string line = options.directory + "/" + file.path + ": " + counted(file.size, "byte") +
                        " of " + file.source;
-    if (file.cut != 0) line += ", without the last " + std::to_string(file.cut);
+    if (file.cut != 0) line += ", without the last " + counted(file.cut, "byte");
     console.note(line);
   }
   for (const std::string& why : manifest.left_out) console.warn("left out: " + why);
   const bool has_names =
       std::any_of(manifest.files.begin(), manifest.files.end(),
                   [](const SnapshotFile& file) { return file.kind != SnapshotFile::Kind::vdso; });
-  if (!has_names) console.warn("the process has no perf map and no jitdump");
+  if (!has_names) console.warn("no perf map or jitdump of process " + std::to_string(manifest.pid));
   const auto known = std::count_if(manifest.modules.begin(), manifest.modules.end(),
                                    [](const auto& one) { return !one.build_id.empty(); });
-  console.note("took process " + std::to_string(manifest.pid) + " (" + manifest.comm +
+  console.note("took a snapshot of process " + std::to_string(manifest.pid) + " (" + manifest.comm +
                "): " + counted(taken.regions, "region") + " of memory, " +
                counted(manifest.modules.size(), "ELF file") + ", " +
-               counted(static_cast<std::uint64_t>(known), "build-id"));
+               counted(static_cast<std::uint64_t>(known), "build ID"));
   if (taken.end == SnapshotEnd::ended) {
     console.warn("the process ended while its files were copied: their ends may be missing");
   } else if (taken.end == SnapshotEnd::executed) {
-    console.warn("the process executed another program while its files were copied");
+    console.warn("the process ran another program while its files were copied");
   }
 }
 
@@ -53,7 +53,7 @@ ExitCode run(const Options& options, const Console& console) {
   if (!*process) return console.fail(no_process(options.pid));
   const auto taken = take_snapshot(**process, roots, options.directory, options.taking);
   if (!taken) return console.fail(taken.error());
-  if (!*taken) return console.fail(name + " ended while it was examined");
+  if (!*taken) return console.fail(name + " ended while its files were copied");
   print_summary(options, **taken, console);
   return ExitCode::ok;
 }
@@ -63,11 +63,14 @@ ExitCode run(const Options& options, const Console& console) {
 void declare_snapshot(CommandOptions& command) {
   Options& options = command.runs(run);
   add_process(command, options.pid);
-  command.value("-o,--output", options.directory, "DIR", "The directory to make").required();
+  command
+      .value("-o,--output", options.directory, "DIR",
+             "Write the snapshot to this directory, which must be new or empty")
+      .required();
   command.flag("--any-owner", options.taking.any_owner,
                "Also use maps and dumps that belong to another user");
   command.flag("--with-command-line", options.taking.with_command_line,
-               "Take the command line, too, which may hold passwords");
+               "Also copy the command line, which may contain passwords");
 }
 
 }  // namespace perfmap::app

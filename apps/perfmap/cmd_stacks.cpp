@@ -193,10 +193,10 @@ class ProcessNames {
 
 void say(const PprofNamed& report, const std::string& name, const Console& console) {
   console.note(name + ": named " + std::to_string(report.named) + " of " +
-               std::to_string(report.jit) + " places in JIT code");
+               std::to_string(report.jit) + " locations in JIT code");
   if (report.without_process != 0) {
-    console.warn(name + " does not name the process of " + std::to_string(report.without_process) +
-                 " places in JIT code: use --pid, --map or --jitdump");
+    console.warn(name + " has no pid for " + std::to_string(report.without_process) +
+                 " locations in JIT code: use --pid, --map or --jitdump");
   }
 }
 
@@ -304,14 +304,17 @@ void note_damage(const Recording& recording, const StackStatistics& statistics,
                  const Diagnostics& problems, const Console& console) {
   const std::string& name = recording.input().name();
   if (recording.facts().was_killed) {
-    console.warn(name + ": perf was killed: data that it had not written is missing");
+    console.warn(
+        name +
+        ": perf was killed, so data that it had not yet written is missing, such as build IDs");
   }
   for (const Diagnostic& problem : problems.items()) {
     console.warn(name + ":+0x" + to_hex(problem.where.offset) + ": " + problem.message);
   }
   if (problems.total() > problems.items().size()) {
-    console.warn(name + ": " + std::to_string(problems.total()) + " damaged places, " +
-                 std::to_string(statistics.lost_bytes) + " bytes of records are left out");
+    console.warn(name + ": " + std::to_string(statistics.lost_bytes) +
+                 " bytes of the recording are malformed and left out (" +
+                 std::to_string(problems.total()) + " places)");
   }
 }
 
@@ -352,7 +355,7 @@ void note_losses(const StackStatistics& statistics, const Console& console) {
     if (count != 0) console.warn(std::to_string(count) + " " + what);
   };
   say(statistics.lost, "events were lost during the recording");
-  say(statistics.out_of_order, "records were too late to be sorted by time");
+  say(statistics.out_of_order, "records were too far out of order to be sorted by time");
 }
 
 /// Warns that a format without events adds samples of different events.
@@ -367,7 +370,7 @@ void note_events(const StacksOptions& options, const Recording& recording,
       names += (names.empty() ? "" : ", ") + recording.events()[event].name;
   }
   console.note("samples of several events are counted together: " + names +
-               " (--event NAME chooses)");
+               " (--event NAME selects one)");
 }
 
 ExitCode read_all(Reading& reading, StackWriter* writer, std::set<std::uint32_t>& events,
@@ -508,11 +511,12 @@ void add_filters(CommandOptions& command, StackFilter& filter) {
     };
     command.values(names, take, type, help).with_commas().check(check_pid);
   };
-  add_pids("-p,--pid", filter.pids, "PID", "Only samples of these processes");
-  add_pids("--tid", filter.tids, "TID", "Only samples of these threads");
-  command.values("--comm", filter.comms, "NAME", "Only samples of threads of these names")
+  add_pids("-p,--pid", filter.pids, "PID", "Use only samples of these processes");
+  add_pids("--tid", filter.tids, "TID", "Use only samples of these threads");
+  command.values("--comm", filter.comms, "NAME", "Use only samples of threads with these names")
       .with_commas();
-  command.values("--event", filter.events, "NAME", "Only samples of these events").with_commas();
+  command.values("--event", filter.events, "NAME", "Use only samples of these events")
+      .with_commas();
   const auto add_end = [&](const char* name, std::uint64_t& end, std::size_t decimals,
                            const char* help) {
     const auto parse = [decimals](const std::string& text) {
@@ -526,10 +530,10 @@ void add_filters(CommandOptions& command, StackFilter& filter) {
         });
   };
   add_end("--from", filter.from, kNanoseconds,
-          "Only samples from this time on, in seconds of the recording's clock");
+          "Use only samples from this time on, in seconds of the recording's clock");
   add_end("--to-time", filter.to, kMicroseconds,
-          "Only samples up to this time, included; six decimals, as perf prints them, stand for a "
-          "whole microsecond");
+          "Use only samples up to and including this time; a time with six decimals, as perf "
+          "prints it, includes the whole microsecond");
 }
 
 void add_unwinding(CommandOptions& command, StackOptions& stacks) {
@@ -538,7 +542,7 @@ void add_unwinding(CommandOptions& command, StackOptions& stacks) {
              "Unwind at most N frames (default: 1024)")
       .between(1, 1000000);
   command.flag("--stitch", stacks.stitch,
-               "Complete stacks that were cut by those of other samples; such frames are marked");
+               "Complete truncated stacks with frames from other samples; these frames are marked");
   command.flag("--scan", stacks.unwind.scan,
                "Guess callers from words on the stack if nothing else is known");
   command.flag("--jit-cfi", stacks.unwind.jit_cfi_first,
@@ -548,12 +552,13 @@ void add_unwinding(CommandOptions& command, StackOptions& stacks) {
 }
 
 void add_files(CommandOptions& command, StacksOptions& options) {
-  command.value("--map-dir", options.map_dir, "DIR",
-                "Where perf-PID.map and jit-PID.dump of processes are: a directory, or a snapshot");
+  command.value(
+      "--map-dir", options.map_dir, "DIR",
+      "Look for perf-PID.map and jit-PID.dump of processes in this directory or snapshot");
   command.value("--symfs", options.symfs, "DIR",
-                "Where the ELF files of processes are, by their paths");
+                "Look for the files of processes below this directory, at their original paths");
   command.value("--kallsyms", options.kallsyms, kFile,
-                "Name the kernel's frames by a copy of /proc/kallsyms");
+                "Use this copy of /proc/kallsyms to name kernel frames");
   command.flag("--any-owner", options.any_owner,
                "Also use maps and dumps that belong to another user");
   command.flag("--debuginfod", options.debuginfod,
@@ -577,8 +582,8 @@ constexpr std::array kSuffixes = {
 };
 
 Result<void> choose_format_of(StacksOptions& options, const Console& console) {
-  return choose_format(options.format, options.output, kSuffixes, stack_format_names().front(),
-                       console);
+  return choose_format("--format", options.format, options.output, kSuffixes,
+                       stack_format_names().front(), console);
 }
 
 }  // namespace
@@ -592,8 +597,8 @@ void declare_stacks(CommandOptions& command) {
   add_sources(command, options.sources,
               {.name = "recording",
                .type = kFile,
-               .help = "A recording of perf record, a pprof profile, or '-'; then maps and "
-                       "jitdumps for every process",
+               .help = "A recording of perf record, a pprof profile, or '-'. Further arguments are "
+                       "maps and jitdumps, which are used for all processes",
                .take_other = take_recording,
                .with_pid = false})
       .required();
@@ -602,17 +607,20 @@ void declare_stacks(CommandOptions& command) {
   add_output(command, options.output);
   add_filters(command, options.stacks.filter);
   const Option lines = command.flag("--lines", options.lines, "Print source lines");
-  const Option inlines = command.flag("--inlines", options.inlines,
-                                      "Print the functions that were inlined, with lines");
-  command.flag("--addresses", options.addresses, "Print addresses without names")
+  const Option inlines =
+      command.flag("--inlines", options.inlines, "Also print inlined functions, with source lines");
+  command.flag("--addresses", options.addresses, "Print addresses instead of names")
       .excludes(lines)
       .excludes(inlines);
   add_no_demangle(command, options.stacks.demangle);
   command.flag("!--no-kernel", options.stacks.kernel, "Omit kernel frames");
   command.flag("--merge-tiers", options.writing.merge_tiers,
                "Merge the frames of a function's compiler tiers");
-  command.flag("--with-pid", options.writing.with_pid, "Keep the stacks of each thread apart");
-  command.flag("--stats", options.stats, "Print a table of how stacks ended; with -o, beside them");
+  command.flag("--with-pid", options.writing.with_pid,
+               "Begin each folded stack with NAME-PID/TID of its thread");
+  command.flag(
+      "--stats", options.stats,
+      "Print a table of how stacks ended, instead of the stacks; with -o, also write the stacks");
   add_unwinding(command, options.stacks);
   add_files(command, options);
 }

@@ -23,8 +23,10 @@ ExitCode run(const Options& options, const Console& console) {
       open_inputs(options.sources.front(), options.opening, console);
   if (!opened) return console.fail(opened.error());
   if (options.in_place && opened->size() > 1) {
-    return console.fail("process " + options.sources.front().text +
-                        " has a map and a jitdump: name " + opened->front().input.name());
+    const Source& source = options.sources.front();
+    return console.fail((pid_of_source(source) != 0 ? "process " : "") + source.text +
+                        " has a map and a jitdump: pass " + opened->front().input.name() +
+                        " instead");
   }
   if (options.in_place && opened->front().was_compressed) {
     return console.fail(opened->front().input.name() +
@@ -64,8 +66,9 @@ void declare_tidy(CommandOptions& command) {
               {.help = "A perf map, a jitdump or JSON: a path, '-' or a pid"});
   add_source_options(command, options.opening);
   const Option output = add_output(command, options.output);
-  command.flag("--in-place", options.in_place, "Replace the map itself").excludes(output);
-  command.flag("--force", options.force, "Replace it even while a process has it open for writing");
+  command.flag("--in-place", options.in_place, "Replace the map").excludes(output);
+  command.flag("--force", options.force,
+               "Replace the map even while a process has it open for writing");
   add_overlap(command, options.overlap, false);
 }
 

@@ -137,15 +137,16 @@ class Printer {
 
   void say(const WatchEvent& event) const {
     const std::string source(event.source);
-    if (event.kind == Kind::close) console_.note(source + " is closed: its producer has finished");
+    if (event.kind == Kind::close)
+      console_.note(source + " has a CLOSE record: the runtime has closed it");
     if (event.kind == Kind::replaced) console_.warn(source + " was replaced: reading the new file");
     if (event.kind == Kind::removed) console_.warn(source + " was removed");
     if (event.kind == Kind::refused) console_.warn(event.name);
     if (event.kind == Kind::executed) console_.warn("the process runs another program now");
     if (event.kind != Kind::found) return;
     if (event.inherited_from != 0) {
-      console_.note("watching " + source + ", too: process " +
-                    std::to_string(event.inherited_from) + ", which forked this one, wrote it");
+      console_.note("also watching " + source + " of process " +
+                    std::to_string(event.inherited_from) + ", which forked this process");
     } else if (console_.verbose()) {
       console_.note("watching " + source);
     }
@@ -245,7 +246,7 @@ ExitCode run(const Options& options, const Console& console) {
 void declare_watch(CommandOptions& command) {
   Options& options = command.runs(run);
   add_process(command, options.pid);
-  command.flag("--new-only", options.new_only, "Leave out what is there already");
+  command.flag("--new-only", options.new_only, "Do not print the entries that exist at the start");
   command.flag("--any-owner", options.any_owner,
                "Also use maps and dumps that belong to another user");
   add_no_demangle(command, options.demangle);

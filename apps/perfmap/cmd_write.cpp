@@ -101,7 +101,7 @@ Result<void> WriteTarget::close() {
 std::string jitdump_refusal(Address start, std::uint64_t size, bool has_code) {
   if (size > UINT64_MAX - start) return "the code exceeds the address space";
   if (!has_code && size > JitdumpWriter::kMaxZeros) {
-    return "more than 32 MiB of code would be zeros: pass the code with --code";
+    return "the code is larger than 32 MiB, so it cannot be written as zeros: pass it with --code";
   }
   return {};
 }
@@ -131,7 +131,7 @@ class StreamWriter {
     while (!failed_ && input.next(line)) {
       number_ = input.line_number();
       if (input.is_cut()) {
-        complain(1, "more than 64 MiB");
+        complain(1, "a line of more than 64 MiB");
         input.skip_rest();
       } else {
         take(line);
@@ -258,14 +258,16 @@ void declare_write(CommandOptions& command) {
   Options& options = command.runs(run);
   command
       .positional("entry", options.words, "WORD",
-                  "ADDR SIZE NAME, numbers in hexadecimal; or '-', the default: perf map lines "
-                  "or JSON lines on stdin")
+                  "ADDR SIZE NAME, with hexadecimal numbers; or '-' (default): read perf map lines "
+                  "or JSON lines from standard input")
       .count(1, kMaxWords);
   add_append_options(command, options.append);
   const Option jitdump =
       command.flag("--jitdump", options.jitdump,
-                   "Append records to a jitdump, with the time now, instead of lines to a map");
-  command.value("--code", options.code, kFile, "The code of the entry is in this file, SIZE bytes")
+                   "Append records with the present time to a jitdump, instead of lines to a map");
+  command
+      .value("--code", options.code, kFile,
+             "Read the code of the entry from this file, which has SIZE bytes")
       .needs(jitdump);
 }
 

@@ -29,15 +29,15 @@
   row("stacks", declare_stacks, "Recordings", "Print the named stacks of a perf recording") \
   row("inject", declare_inject, "Recordings", "Rewrite a perf recording so that perf names JIT code") \
   row("doctor", declare_doctor, "Recordings", "Find out why names of a process or recording are missing") \
-  row("watch", declare_watch, "Processes", "Print what a process writes into its map") \
-  row("snapshot", declare_snapshot, "Processes", "Copy what names the code of a process") \
+  row("watch", declare_watch, "Processes", "Print the entries that a process writes to its map and jitdumps") \
+  row("snapshot", declare_snapshot, "Processes", "Copy the map, jitdumps and build IDs of a process") \
   row("gc", declare_gc, "Processes", "Remove the files of dead processes from /tmp") \
   row("write", declare_write, "Runtimes", "Append entries to a map or a jitdump") \
   row("copy", declare_copy, "Runtimes", "Append a map to another") \
-  row("pypylog", declare_pypylog, "PyPy", "Print the time of a PyPy program by loop") \
+  row("pypylog", declare_pypylog, "PyPy", "Print where a PyPy program spent its time, by loop") \
   row("help", declare_help, "Help", "Open the manual page of a command") \
   row("version", declare_version, "Help", "Print the version") \
-  row("completions", declare_completions, "Help", "Print the completions of a shell")
+  row("completions", declare_completions, "Help", "Print the completion script for a shell")
 // clang-format on
 
 namespace perfmap::app {
@@ -91,12 +91,12 @@ void add_common_options(CLI::App& app, CommonOptions& common) {
       {"auto", ColorWish::automatic}, {"always", ColorWish::always}, {"never", ColorWish::never}};
   app.add_option_function<std::string>(
          "--color", [&common](const std::string& value) { common.color = colors.at(value); },
-         "When to print colours (default: auto)")
+         "Print colours always, never, or only on a terminal (default: auto)")
       ->check(one_of_words({"auto", "always", "never"}))
       ->type_name("WHEN")
       ->multi_option_policy(kLast);
   app.add_flag_callback(
-      "-q,--quiet", [&common] { common.quiet = true; }, "No notes or warnings");
+      "-q,--quiet", [&common] { common.quiet = true; }, "Do not print notes or warnings");
   app.add_flag_callback(
       "-v,--verbose", [&common] { common.verbose = true; },
       "Explain notes, and print how long each step took");
@@ -505,17 +505,18 @@ Option add_format(CommandOptions& command, std::string& format,
 Option add_output_format(CommandOptions& command, const char* name, std::string& format,
                          const std::vector<std::string>& values,
                          std::span<const SuffixFormat> suffixes, const std::string& standard) {
-  std::string help = "Output format (default: by the suffix of -o FILE:";
+  std::string help = "Output format (by default, the suffix of -o FILE selects it:";
   for (const SuffixFormat& one : suffixes) {
     if (one.format.empty()) continue;
-    help += " " + std::string(one.suffix) + " " + std::string(one.format) + ",";
+    help += " " + std::string(one.suffix) + " for " + std::string(one.format) + ",";
   }
   help.back() = ';';
   const char* const type = std::string_view(name) == "--to" ? "KIND" : "FORMAT";
-  return with_text(command.value(name, format, type, help + " else " + standard + ")"), values);
+  return with_text(command.value(name, format, type, help + " otherwise " + standard + ")"),
+                   values);
 }
 
-Result<void> choose_format(std::string& format, const std::string& path,
+Result<void> choose_format(const char* option, std::string& format, const std::string& path,
                            std::span<const SuffixFormat> suffixes, const std::string& standard,
                            const Console& console) {
   const SuffixFormat* const suffix = suffix_of(path, suffixes);
@@ -533,9 +534,9 @@ Result<void> choose_format(std::string& format, const std::string& path,
   const std::size_t dot = path.rfind('.');
   const bool has_suffix = dot != std::string::npos && dot > name;
   if (!is_clear && has_suffix && !standard.empty()) {
-    console.note("the suffix " + path.substr(dot) + " stands for " +
-                 (suffix == nullptr ? "no format" : "several formats") +
-                 ": --format chooses one (default: " + standard + ")");
+    console.note("the suffix " + path.substr(dot) + " belongs to " +
+                 (suffix == nullptr ? "no format" : "several formats") + ", so the output is " +
+                 standard + " (" + option + " selects another format)");
   }
   return {};
 }
@@ -545,12 +546,14 @@ Option add_time(CommandOptions& command, std::uint64_t& time) {
   const auto check = [](const std::string& text) {
     return parse_seconds(text) ? "" : "'" + text + "' is not a time in seconds";
   };
-  return command.value("--time", take, "SECONDS", "As of that time, in seconds (default: the end)")
+  return command
+      .value("--time", take, "SECONDS",
+             "Use the names and code that were valid at this time, in seconds (default: the end)")
       .check(check);
 }
 
 Option add_no_demangle(CommandOptions& command, bool& demangle) {
-  return command.flag("!--no-demangle", demangle, "Print mangled names as files have them");
+  return command.flag("!--no-demangle", demangle, "Do not demangle names");
 }
 
 std::string check_pid(const std::string& text) {

@@ -135,8 +135,9 @@ Option add_output_format(CommandOptions& command, const char* name, std::string&
                          const std::vector<std::string>& values,
                          std::span<const SuffixFormat> suffixes, const std::string& standard);
 /// If no format was given, sets the format of the suffix of `path`, or `standard` with a note if
-/// the suffix is unknown. Fails if the suffix contradicts the format.
-Result<void> choose_format(std::string& format, const std::string& path,
+/// the suffix is unknown. Fails if the suffix contradicts the format. `option` is the name of the
+/// command's option for the format: "--format" or "--to".
+Result<void> choose_format(const char* option, std::string& format, const std::string& path,
                            std::span<const SuffixFormat> suffixes, const std::string& standard,
                            const Console& console);
 /// --time; `time` keeps its value if the option is not given.

@@ -136,8 +136,8 @@ constexpr Example kGcExamples[] = {{"Print what would be removed", "perfmap gc -
 
 constexpr std::string_view kCompletionsUsages[] = {"perfmap completions SHELL"};
 constexpr Example kCompletionsExamples[] = {
-    {"Complete in this bash", "source <(perfmap completions bash)"},
-    {"Complete in fish from now on",
+    {"Enable completion in this bash session", "source <(perfmap completions bash)"},
+    {"Install the completions for fish",
      "perfmap completions fish > ~/.config/fish/completions/perfmap.fish"}};
 
 constexpr std::string_view kHelpUsages[] = {"perfmap help [COMMAND]"};
@@ -146,7 +146,7 @@ constexpr Example kHelpExamples[] = {{"Read about a command", "perfmap help lint
 
 constexpr std::string_view kVersionUsages[] = {"perfmap version"};
 constexpr Example kVersionExamples[] = {{"Print the version", "perfmap version"},
-                                        {"Print it as an option", "perfmap -V"}};
+                                        {"Print the version with an option", "perfmap -V"}};
 
 constexpr std::string_view kPerfmapUsages[] = {
     "perfmap [--color WHEN] [-q] [-v] COMMAND [OPTIONS] [ARGUMENTS]"};
@@ -160,27 +160,29 @@ constexpr CommandTexts kCommands[] = {
      "Prints the name of the code at each address, one line for each, in the form of perf's "
      "frames. Names come from perf maps, jitdumps and, for a process, its ELF files. Where sources "
      "overlap, the later one wins.",
-     kResolveExamples, "all addresses were looked up", "with --strict: an address has no name",
-     "a source cannot be read or a process does not exist; an error in the command line; a failed "
-     "write"},
+     kResolveExamples, "all addresses were looked up (names may be missing)",
+     "with --strict: an address has no name",
+     "a source cannot be read or a process does not exist (the other sources are used); an error "
+     "in the command line; a failed write"},
     {"lint", kLintUsages,
-     "Checks perf maps and jitdumps for errors and for what some readers get wrong. Each finding "
-     "has a rule; --explain describes it. A source that is missing is reported, and the others are "
-     "checked.",
+     "Checks perf maps and jitdumps for errors, and for entries that some readers read wrongly. "
+     "Each finding has a rule; --explain describes it. A source that is missing is reported, and "
+     "the others are checked.",
      kLintExamples, "no finding has the level of --fail-level (default: warning) or above",
      "a finding has that level or above",
      "a source cannot be read or a process does not exist (the other sources are checked); an "
      "error in the command line; a failed write"},
     {"merge", kMergeUsages,
-     "Merges maps into one without overlaps or duplicates: every reader gets the same answers from "
-     "it. Name the oldest map first; the later one wins, or what --overlap says.",
+     "Merges maps into one without overlaps or duplicates, so all readers find the same names in "
+     "it. Pass the oldest map first: where entries overlap, the later map wins. --overlap changes "
+     "this.",
      kMergeExamples, "the map was written; with --check: there are no conflicts",
      "with --check: there are conflicts",
      "a source cannot be read or a process does not exist; an error in the command line; a failed "
      "write"},
     {"tidy", kTidyUsages,
-     "Removes overlaps and duplicates from a map, sorts it, and writes names so that every reader "
-     "takes them.",
+     "Removes overlaps and duplicates from a map, sorts it, and changes names that some readers do "
+     "not accept.",
      kTidyExamples, "the map was written", "",
      "a source cannot be read or a process does not exist; an error in the command line; a failed "
      "write"},
@@ -196,7 +198,7 @@ constexpr CommandTexts kCommands[] = {
      "write"},
     {"doctor", kDoctorUsages,
      "Finds out why JIT code has no names in a running process, a snapshot or a recording of perf "
-     "record. Each finding comes with the command that fixes it.",
+     "record. If a command fixes a finding, the command is printed with it.",
      kDoctorExamples, "no names are missing", "names are missing",
      "the process does not exist or may not be examined; the recording cannot be read; an error in "
      "the command line; a failed write"},
@@ -211,32 +213,34 @@ constexpr CommandTexts kCommands[] = {
      "writes with PYPYLOG=jit-log-opt,jit-backend,jit-summary:FILE. With --to, writes the code of "
      "the loops as a map or a jitdump.",
      kPypylogExamples, "the answer was printed", "",
-     "the log cannot be read, is no log of PyPy, or has no loop of that name; an error in the "
+     "the log cannot be read, is not a PyPy log, or does not have the loop; an error in the "
      "command line; a failed write"},
     {"inject", kInjectUsages,
      "Rewrites a perf recording so that perf report and perf annotate name the code of its "
      "jitdumps. The code is put into ELF files beside the new recording.",
      kInjectExamples,
-     "the recording was written, also if no process had mapped a jitdump or some jitdumps are "
-     "missing",
+     "the recording was written; also if no process had mapped a jitdump, or if some jitdumps do "
+     "not exist",
      "",
      "the recording cannot be read, a jitdump was refused, or a file cannot be written; an error "
      "in the command line"},
     {"write", kWriteUsages,
-     "Appends one entry to a perf map, or with '-' those on standard input (perf map lines or JSON "
-     "lines). With --jitdump, appends records to a jitdump. Names that some readers refuse are "
-     "changed, and a note counts them. The process of --to-pid need not exist.",
+     "Appends one entry to a perf map. With '-', appends the entries on standard input (perf map "
+     "lines or JSON lines). With --jitdump, appends records to a jitdump. Names that some readers "
+     "do not accept are changed, and a note counts these names. The process of --to-pid does not "
+     "have to exist.",
      kWriteExamples, "all entries were written", "",
      "an entry is malformed (the others are written), or with --strict has a name that would be "
      "changed; an error in the command line; a failed write"},
     {"copy", kCopyUsages,
      "Appends all entries of a map to another. A jitdump contributes the code that exists at its "
-     "end, without overlaps. The process of --to-pid need not exist.",
+     "end, without overlaps. The process of --to-pid does not have to exist.",
      kCopyExamples, "all entries were written", "",
      "a source cannot be read or a process does not exist; an error in the command line; a failed "
      "write"},
     {"to-json", kToJsonUsages,
-     "Prints a map or a jitdump as JSON. perfmap from-json makes the same map from it again.",
+     "Prints a map or a jitdump as JSON. perfmap from-json converts the JSON to the same map "
+     "again.",
      kToJsonExamples, "the JSON was written", "",
      "a source cannot be read or a process does not exist; an error in the command line; a failed "
      "write"},
@@ -245,8 +249,8 @@ constexpr CommandTexts kCommands[] = {
      "the map was written", "",
      "the JSON cannot be read; an error in the command line; a failed write"},
     {"convert", kConvertUsages,
-     "Converts a perf map, a jitdump or JSON of these to another of these formats, or the code of "
-     "a jitdump to an ELF file.",
+     "Converts a perf map, a jitdump, or the JSON of one, to another of these formats. Also writes "
+     "the code of a jitdump to an ELF file.",
      kConvertExamples, "the output was written", "",
      "a source cannot be read or a process does not exist; an error in the command line; a failed "
      "write"},
@@ -257,24 +261,25 @@ constexpr CommandTexts kCommands[] = {
      "the process does not exist or may not be examined; an error in the command line; a failed "
      "write"},
     {"snapshot", kSnapshotUsages,
-     "Copies what names the code of a process into a new directory: its maps, jitdumps, memory map "
-     "and build IDs. The directory is a SOURCE of other commands, also after the process has ended "
-     "and on another machine.",
+     "Copies the perf map, jitdumps, memory map and build IDs of a process into a new directory. "
+     "Other commands take the directory as a SOURCE, also after the process has ended and on "
+     "another machine.",
      kSnapshotExamples, "the directory was written", "",
      "the process does not exist or may not be examined; the directory exists and is not empty; an "
      "error in the command line; a failed write"},
     {"gc", kGcUsages,
      "Removes the perf maps and jitdumps of processes that have ended from /tmp, and prints a line "
-     "for each file. Resolve their recordings before. In doubt a file stays.",
+     "for each file. Run perfmap stacks on recordings of these processes first: without the files, "
+     "JIT code has no names. A file stays unless it is certain that no process uses it.",
      kGcExamples, "the files were removed", "",
      "a file cannot be removed, or the directory cannot be read; an error in the command line; a "
      "failed write"},
     {"completions", kCompletionsUsages, "Prints the completions of perfmap for a shell.",
      kCompletionsExamples, "the completions were printed", "", "an unknown shell; a failed write"},
     {"help", kHelpUsages,
-     "Opens the manual page of a command on a terminal, and prints it otherwise. If no manual page "
-     "is installed, prints what perfmap COMMAND --help prints. Without COMMAND, lists the "
-     "commands.",
+     "Opens the manual page of a command on a terminal. If standard output is not a terminal, "
+     "prints the page. If no manual page is installed, prints what perfmap COMMAND --help prints. "
+     "Without COMMAND, lists the commands.",
      kHelpExamples, "the help was printed", "", "an unknown command; a failed write"},
     {"version", kVersionUsages, "Prints the version of perfmap, as perfmap --version does.",
      kVersionExamples, "the version was printed", "",
@@ -283,9 +288,9 @@ constexpr CommandTexts kCommands[] = {
      "Names the code that JIT compilers made: reads, checks, merges and writes their perf maps and "
      "jitdumps, and names the samples of perf recordings.",
      kPerfmapExamples, "done",
-     "done, and the answer is no: lint has findings, two maps differ, merge --check has conflicts, "
-     "an address has no name with --strict, or doctor misses names",
-     "it could not be done"},
+     "done, with a negative result: lint has findings, two maps differ, merge --check has "
+     "conflicts, an address has no name with --strict, or doctor found that names are missing",
+     "the command failed"},
 };
 
 struct Grouped {
@@ -365,7 +370,7 @@ constexpr ValueText kValues[] = {
     {"color", "never", "No colour"},
     {"kind", "perf-map", "Perf map"},
     {"kind", "jitdump", "Jitdump"},
-    {"kind", "pypylog", "Log of PyPy"},
+    {"kind", "pypylog", "PyPy log"},
     {"kind", "json", "JSON of a map or jitdump"},
     {"overlap", "last", "The later line and source wins"},
     {"overlap", "first", "The earlier line and source wins"},
@@ -377,7 +382,7 @@ constexpr ValueText kValues[] = {
     {"to", "jsonl", "One JSON object a line"},
     {"to", "elf", "ELF file"},
     {"format", "text", "Text"},
-    {"format", "pretty", "Text with the lines that are wrong"},
+    {"format", "pretty", "Text, with the lines that have findings"},
     {"format", "gcc", "FILE:LINE:COL, as compilers print"},
     {"format", "json", "One JSON object"},
     {"format", "jsonl", "One JSON object a line"},
@@ -411,8 +416,8 @@ constexpr ValueText kValues[] = {
     {"ticks", "auto", "Detect the base"},
     {"ticks", "hex", "Hexadecimal"},
     {"ticks", "dec", "Decimal"},
-    {"inner-bridges", "ignore", "They belong to their loop"},
-    {"inner-bridges", "count", "They count on their own"},
+    {"inner-bridges", "ignore", "Inner bridges count as part of their loop"},
+    {"inner-bridges", "count", "Inner bridges count separately"},
 };
 
 }  // namespace

@@ -26,7 +26,7 @@ const CommandTexts* texts_of(std::string_view command);
 
 /// The heading of an option in help.
 std::string_view group_of_option(std::string_view long_name);
-/// All headings, in the order of help.
+/// All headings, in the order of help. The last is that of the options that all commands have.
 std::span<const std::string_view> option_groups();
 
 /// The meaning of a value of an option, for completions; may be empty.

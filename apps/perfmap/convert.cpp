@@ -153,7 +153,7 @@ std::uint32_t pid_of_dump(const std::string& path) { return pid_of_name(path, kD
 
 void note_without_code(const Console& console, const std::string& source, std::uint64_t count) {
   if (count == 0) return;
-  console.note(source + " has no code of " + counted(count, "function") + ": wrote zeros for it");
+  console.note(source + " has no code bytes for " + counted(count, "function") + " (wrote zeros)");
 }
 
 ExitCode convert_dump_to_json(const ConvertOptions& options, OpenedInput opened,
@@ -192,8 +192,9 @@ Result<std::vector<Jitdump>> dumps_of(std::vector<OpenedInput> opened, const Sou
     left -= std::min(left, one.made_bytes());
     note_without_code(console, one.input.name(), one.without_code);
     if (one.made_from == SourceKind::pypylog) {
-      console.note("the ticks of " + one.input.name() +
-                   " cannot be times of a jitdump and become 0; 'perfmap pypylog' converts them");
+      console.note("the times of " + one.input.name() +
+                   " are ticks, so they are 0 in the jitdump ('perfmap pypylog --to jitdump' can "
+                   "convert them)");
     }
     if (one.kind == SourceKind::jitdump) {
       dumps.push_back(dump_of(std::move(one), options));
@@ -228,7 +229,7 @@ ExitCode write_merged_dumps(const std::vector<Jitdump>& dumps, OutputFile& out,
   }
   if (stats->other_records != 0) {
     console.note("left out " + counted(stats->other_records, "record", "records") +
-                 " of other kinds");
+                 " (CLOSE, or of an unknown kind)");
   }
   note_skipped_records(console, problems);
   return ExitCode::ok;
@@ -273,12 +274,15 @@ void say_counts(const ElfImageCounts& counts, const Diagnostics& problems, const
   console.note("wrote " + counted(counts.functions, "function") + ", " +
                std::to_string(counts.with_lines) + " of them with source lines, " +
                std::to_string(counts.frames) + " with unwinding rules");
-  if (counts.overlaid + counts.cut != 0) {
-    console.note(counted(counts.overlaid, "function") + " had been overwritten by then, and " +
-                 std::to_string(counts.cut) + " in part");
+  if (counts.overlaid != 0) {
+    console.note("left out " + counted(counts.overlaid, "function") +
+                 " that later code had overwritten");
+  }
+  if (counts.cut != 0) {
+    console.note("later code had overwritten parts of " + counted(counts.cut, "function"));
   }
   if (counts.without_code != 0) {
-    console.note("the dump has no code bytes of " + counted(counts.without_code, "function"));
+    console.note("the dump has no code bytes for " + counted(counts.without_code, "function"));
   }
   if (counts.dropped_frames != 0) {
     console.note("left out the unwinding rules of " + counted(counts.dropped_frames, "function") +
@@ -392,14 +396,14 @@ Result<void> check_options(const ConvertOptions& options) {
         "expected --to KIND: perf-map, jitdump, json, jsonl or elf, or -o FILE with a suffix for "
         "it");
   if (options.effective && !is_json(options))
-    return refuse("--effective goes with --to json and --to jsonl");
+    return refuse("--effective requires --to json or --to jsonl");
   if (options.code && (!is_json(options) || options.effective))
-    return refuse("--code goes with --to json and --to jsonl, without --effective");
+    return refuse("--code requires --to json or --to jsonl, without --effective");
   if (options.overlap != Overlap::last && !options.effective)
-    return refuse("--overlap goes with --effective");
+    return refuse("--overlap requires --effective");
   if (options.time != Timeline::kEnd && options.to != "elf" && options.to != "perf-map" &&
       !options.effective) {
-    return refuse("--time goes with --to elf, --to perf-map and --effective");
+    return refuse("--time requires --to elf, --to perf-map or --effective");
   }
   return check_number(options.sources, 1, 1);
 }
@@ -407,7 +411,8 @@ Result<void> check_options(const ConvertOptions& options) {
 }  // namespace
 
 Result<void> choose_target(ConvertOptions& options, const Console& console) {
-  return choose_format(options.to, options.output, options.suffixes, options.standard, console);
+  return choose_format("--to", options.to, options.output, options.suffixes, options.standard,
+                       console);
 }
 
 void add_conversion(CommandOptions& command, ConvertOptions& options) {
@@ -418,7 +423,7 @@ void add_conversion(CommandOptions& command, ConvertOptions& options) {
   add_output_format(command, "--to", options.to, {"perf-map", "jitdump", "json", "jsonl", "elf"},
                     options.suffixes, options.standard.empty() ? "an error" : options.standard);
   command.flag("--effective", options.effective,
-               "Print what readers find: sorted, without overlaps (JSON)");
+               "Print the entries that readers find, sorted and without overlaps (JSON)");
   add_overlap(command, options.overlap, false);
   add_time(command, options.time);
   command.flag("--code", options.code, "Print the code of a jitdump, too, in base64 (JSON)");
@@ -441,13 +446,14 @@ ExitCode convert_inputs(const ConvertOptions& options, std::vector<OpenedInput> 
   if (options.to == "jitdump") return convert_to_jitdump(options, std::move(opened), console);
   const bool to_json = options.to == "json" || options.to == "jsonl";
   if (to_json && !options.effective && opened.size() > 1) {
-    console.note("the map " + opened.front().input.name() + " is left out: name it to include it");
+    console.note("the map " + opened.front().input.name() +
+                 " is not converted: pass its path to convert it");
     opened.erase(opened.begin(), opened.end() - 1);
   }
   if (to_json && opened.size() == 1 && opened.front().kind == SourceKind::jitdump) {
     return convert_dump_to_json(options, std::move(opened.front()), console);
   }
-  if (options.code) return console.fail("--code needs a jitdump as source");
+  if (options.code) return console.fail("--code requires a jitdump as source");
   Opening opening;
   Result<Map> map = map_of(std::move(opened), options.opening, &opening, options.time);
   if (!map) return console.fail(map.error());

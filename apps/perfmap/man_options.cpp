@@ -62,9 +62,11 @@ void print_commands() {
   }
 }
 
-void print_options(const CommandDescription& command) {
+/// perfmap(1) has the options of all commands, so the pages of commands refer to it.
+void print_options(const CommandDescription& command, bool is_program) {
   std::cout << "# OPTIONS\n\n";
   for (const std::string_view group : option_groups()) {
+    if (!is_program && group == option_groups().back()) continue;
     for (const OptionDescription& option : command.options) {
       if (option.names.empty() || option.group != group) continue;
       std::string names;
@@ -75,6 +77,9 @@ void print_options(const CommandDescription& command) {
                 << help_of(option) << ".\n\n";
     }
   }
+  if (is_program) return;
+  std::cout << "*perfmap*(1) describes *--help*, *--color*, *--quiet* and *--verbose*, which all "
+               "commands have.\n\n";
 }
 
 void print_exit_statuses(const CommandTexts& texts) {
@@ -103,7 +108,7 @@ int main(int count, char** arguments) {
   print_synopsis(texts);
   print_examples(texts);
   if (command == all.begin()) print_commands();
-  print_options(*command);
+  print_options(*command, command == all.begin());
   print_exit_statuses(texts);
   return 0;
 }

@@ -70,11 +70,13 @@ ExitCode write_merged(Index& index, const Diagnostics& problems, bool as_json, O
 
 void add_append_options(CommandOptions& command, AppendOptions& options) {
   const Option pid =
-      command.value("--to-pid", options.pid, "PID", "Append to the map of this pid in /tmp")
+      command
+          .value("--to-pid", options.pid, "PID",
+                 "Append to the map of this process in /tmp; the process does not have to exist")
           .check(check_pid);
   add_output(command, options.output, "Append to this file").excludes(pid);
   command.flag("--strict", options.strict,
-               "Refuse names that would have to be changed, instead of changing them");
+               "Refuse names that some readers do not accept, instead of changing them");
 }
 
 bool has_target(const AppendOptions& options) {
@@ -167,7 +169,7 @@ void note_changes(const Console& console, const ChangedNames& changed, std::stri
   if (!lists) {
     note += changed.count == 1 ? ": " : ", such as ";
     note.append(change_of(name, after(name), kMaxShort)).append(detail);
-    if (changed.count > 1) note += " (--verbose lists all)";
+    if (changed.count > 1) note += " (--verbose lists them)";
     return console.note(note);
   }
   console.note(note + ":");

@@ -44,7 +44,7 @@ void advise_on_foreign(const RecordedRefusals& refused, const Console& console) 
 void note_kernel(const KernelSource& kernel, const Console& console) {
   if (kernel.why().empty()) return;
   console.note("frames of the kernel have no names: " + kernel.why() +
-               " (--kallsyms FILE reads a copy of its /proc/kallsyms)");
+               " (--kallsyms FILE reads a copy of /proc/kallsyms from the recorded machine)");
 }
 
 }  // namespace perfmap::app

@@ -47,18 +47,17 @@ Option add_sources(CommandOptions& command, std::vector<Source>& sources, Source
     };
     return command.values(names, take, type, help).in_order();
   };
-  if (words.with_pid)
-    add("-p,--pid", Source::As::pid, "PID", "A process: its map and its jitdumps").check(check_pid);
-  add("-m,--map", Source::As::path, kFile, "A perf map, such as /tmp/perf-42.map");
-  add("-j,--jitdump", Source::As::dump, kFile, "A jitdump, such as /tmp/jit-42.dump");
-  add("-s,--source", Source::As::any, kSource, "Any source: a path, '-' or a pid");
-  add("-i,--input", Source::As::path, kFile, "A file of any kind; never a pid");
+  if (words.with_pid) add("-p,--pid", Source::As::pid, "PID", words.pid_help).check(check_pid);
+  add("-m,--map", Source::As::path, kFile, words.map_help);
+  add("-j,--jitdump", Source::As::dump, kFile, words.dump_help);
+  add("-s,--source", Source::As::any, kSource, words.source_help);
+  add("-i,--input", Source::As::path, kFile, words.input_help);
   return positional;
 }
 
 void add_process(CommandOptions& command, pid_t& pid) {
   command.positional("pid", pid, "PID", "The process").check(check_pid);
-  command.value("-p,--pid", pid, "PID", "The same").check(check_pid);
+  command.value("-p,--pid", pid, "PID", "The process, as an option").check(check_pid);
 }
 
 Result<void> check_number(const std::vector<Source>& sources, std::size_t least, std::size_t most) {
@@ -158,7 +157,7 @@ void note_skipped_records(const Console& console, const Diagnostics& problems) {
 void note_unfinished(const Console& console, std::span<const Map> maps) {
   for (const Map& map : maps) {
     if (!map.ends_in_part()) continue;
-    console.note("left out the last line of " + map.input().name() + ", which is still incomplete");
+    console.note("skipped the incomplete last line of " + map.input().name());
   }
 }
 
@@ -211,11 +210,13 @@ void warn_unreadable(std::span<const Error> failures, const Console& console) {
 
 void note_without_lines(std::span<const std::string> modules, const Console& console) {
   if (modules.empty()) return;
-  const std::string count = std::to_string(modules.size());
-  console.note((modules.size() == 1 ? modules.front() + " has" : count + " ELF files have") +
-               " no debug information: no lines and no inlined functions for their code" +
-               (modules.size() == 1 || console.verbose() ? "" : " (--verbose lists them)"));
-  if (modules.size() == 1 || !console.verbose()) return;
+  const bool is_one = modules.size() == 1;
+  console.note(
+      (is_one ? modules.front() + " has no debug information, so its"
+              : std::to_string(modules.size()) + " ELF files have no debug information, so their") +
+      " source lines and inlined functions are not printed" +
+      (is_one || console.verbose() ? "" : " (--verbose lists them)"));
+  if (is_one || !console.verbose()) return;
   for (const std::string& module : modules) console.note("no debug information: " + module);
 }
 

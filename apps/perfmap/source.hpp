@@ -25,6 +25,12 @@ struct SourceWords {
   /// Takes a positional that is not a source, and returns true; null if all are sources.
   std::function<bool(const std::string&)> take_other = nullptr;
   bool with_pid = true;  ///< false if -p selects processes
+  /// The texts of the options.
+  const char* pid_help = "Use the map and jitdumps of this process";
+  const char* map_help = "Use this perf map, such as /tmp/perf-42.map";
+  const char* dump_help = "Use this jitdump, such as /tmp/jit-42.dump";
+  const char* source_help = "Use this source: a path, '-' or a pid";
+  const char* input_help = "Use this file of any kind; never a pid";
 };
 /// Adds positionals, -p, -m, -j, -s and -i. `sources` gets all in the order of the command line.
 Option add_sources(CommandOptions& command, std::vector<Source>& sources, SourceWords words);

@@ -37,8 +37,7 @@ perfmap_status guard(perfmap_error* out, Body body, const Structs*... given) noe
   try {
     if (!(is_complete(given) && ...)) {
       return report(
-          Error{Errc::invalid_argument, "a struct_size is smaller than the struct", EINVAL, {}},
-          out);
+          Error{Errc::invalid_argument, "struct_size: smaller than the struct", EINVAL, {}}, out);
     }
     return body();
   } catch (const std::bad_alloc&) {

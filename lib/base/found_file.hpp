@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <set>
 #include <string>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <vector>
 
 #include "base/descriptor.hpp"
 #include "perfmap/types.hpp"
@@ -88,6 +90,39 @@ inline constexpr int kReadFound = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
 /// allows a process 65530 mappings (vm.max_map_count).
 inline constexpr std::uint64_t kMaxMapsText = std::uint64_t{256} << 20;
 
+/// Why a file that was found is refused, after "cannot open FILE: " or "cannot use FILE: ".
+inline constexpr const char* kIsNotRegular = "it is not a regular file";
+inline constexpr const char* kIsSymbolicLink = "it is a symbolic link";
+inline constexpr const char* kIsOlderThanProcess = "it is older than the process";
+inline constexpr const char* kBelongsToUser = "it belongs to user ";  ///< then foreign_owner()
+
+/// "it belongs to user 7, not to user 8, root or you (1000)": `owners` are accepted, and `you` is
+/// the reader of the message.
+inline std::string foreign_owner(uid_t owner, std::set<uid_t> owners, uid_t you) {
+  const bool takes_root = owners.erase(0) != 0;
+  const bool takes_you = owners.erase(you) != 0;
+  std::vector<std::string> accepted;
+  for (const uid_t user : owners) accepted.push_back("user " + std::to_string(user));
+  if (takes_root) accepted.emplace_back("root");
+  if (takes_you) accepted.push_back("you (" + std::to_string(you) + ")");
+  std::string text = kBelongsToUser + std::to_string(owner) + ", not to ";
+  for (std::size_t i = 0; i < accepted.size(); ++i) {
+    if (i != 0) text += i + 1 == accepted.size() ? " or " : ", ";
+    text += accepted[i];
+  }
+  return text;
+}
+
+/// For a file that has `links` names.
+inline std::string hard_links(std::uint64_t links) {
+  return "it has " + std::to_string(links) + " names (hard links)";
+}
+
+/// Whether a file was refused for one of these reasons. Errors have no code for each reason.
+inline bool is_refused_as(const Error& error, const char* reason) {
+  return error.code == Errc::refused && error.message.find(reason) != std::string::npos;
+}
+
 inline Failure refused_to_open(const std::string& name, const std::string& why, int sys_errno = 0) {
   return Failure({Errc::refused, "cannot open " + name + ": " + why, sys_errno, {}});
 }
@@ -97,11 +132,12 @@ inline Failure refused_to_open(const std::string& name, const std::string& why, 
 inline Result<void> check_found(int found, const std::string& name) {
   struct stat status {};
   if (::fstat(found, &status) != 0) return Failure(system_error("cannot open " + name, errno));
-  if (S_ISLNK(status.st_mode)) return refused_to_open(name, "it is a symbolic link", ELOOP);
+  if (S_ISLNK(status.st_mode)) return refused_to_open(name, kIsSymbolicLink, ELOOP);
   if (S_ISDIR(status.st_mode)) return Failure(system_error("cannot open " + name, EISDIR));
-  if (!S_ISREG(status.st_mode)) return refused_to_open(name, "not a regular file");
+  if (!S_ISREG(status.st_mode)) return refused_to_open(name, kIsNotRegular);
   if (const KernelFileSystem* const kernel = kernel_file_system_of(found)) {
-    return refused_to_open(name, std::string("a file of the kernel's, on ") + kernel->name);
+    return refused_to_open(
+        name, std::string("it is on ") + kernel->name + ", a file system of the kernel");
   }
   return {};
 }

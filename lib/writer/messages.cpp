@@ -91,11 +91,11 @@ WriterMessage copy_message(const char* from, const char* to, int sys_errno) noex
 
 WriterMessage dump_message(const DumpFault& fault, const char* path) noexcept {
   switch (fault.kind) {
-    case DumpFault::Kind::open: break;
-    case DumpFault::Kind::begin: return message_of("cannot begin", path, fault.error);
+    case DumpFault::Kind::open:
+    case DumpFault::Kind::begin: break;
     case DumpFault::Kind::no_exec:
       return make(PERFMAP_E_IO, fault.error,
-                  "cannot begin %s: its file system is mounted noexec, and perf finds a dump by an "
+                  "cannot open %s: its file system is mounted noexec, and perf finds a dump by an "
                   "executable mapping: use another directory",
                   path);
     case DumpFault::Kind::append:
@@ -109,7 +109,7 @@ WriterMessage dump_message(const DumpFault& fault, const char* path) noexcept {
 
 WriterMessage log_message(const char* path, int sys_errno) noexcept {
   if (sys_errno == EBADMSG) {
-    return make(PERFMAP_E_BAD_FORMAT, EINVAL, "cannot begin %s: it is not a log", path);
+    return make(PERFMAP_E_BAD_FORMAT, EINVAL, "cannot open %s: it is not a log", path);
   }
   return message_of("cannot open", path, sys_errno);
 }
@@ -126,7 +126,7 @@ WriterMessage trampoline_message(std::string_view name, int sys_errno) noexcept 
   char shown[1024];  // the name, cut, as it is written to a map
   constexpr std::size_t kMax = (sizeof shown - 1) / 4;
   *escape_name(shown, first_bytes(name, kMax)) = '\0';
-  return message_of("cannot make a trampoline for", shown, sys_errno);
+  return message_of("cannot compile a trampoline for", shown, sys_errno);
 }
 
 WriterMessage activation_message(const TrampolineFault& fault) noexcept {
@@ -136,7 +136,7 @@ WriterMessage activation_message(const TrampolineFault& fault) noexcept {
       return message_of("cannot open", "the process's map", fault.error);
     case TrampolineFault::Kind::dump: return dump_message(fault.dump, fault.path);
   }
-  return argument_message("no such backend of trampolines");
+  return argument_message("backend: no such backend");
 }
 
 }  // namespace perfmap

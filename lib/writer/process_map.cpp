@@ -50,7 +50,7 @@ int configure(std::string_view directory, const WriterOptions& options, StaleMap
     return map.configure(directory, options, stale, fork);
   });
   if (result != 0 && last.error == EBUSY)
-    last = {"the map is open: end it first, with perfmap_state_fini()", EBUSY, true};
+    last = {"the map is open: close it first, with perfmap_state_fini()", EBUSY, true};
   return result;
 }
 int set_fork_policy(ForkPolicy policy) noexcept {

@@ -60,7 +60,7 @@ rm nested.map tidy.map
 # Entries of 32 MiB without code: the map and the JSON are small, but the dump would be large.
 yes '1000 2000000 large' | head -n 2000 >large.map
 bounded 2 convert large.map --to jitdump -o large.dump
-says 'perfmap: error: large.map needs a jitdump of more than 1 GiB, mostly zeros'
+says 'perfmap: error: large.map cannot be converted: the jitdump would have more than 1 GiB, mostly zeros'
 {
   printf '{"header":{"order":"little"},"source":{"kind":"jitdump"}}\n'
   yes '{"start":"0x1000","size":33554432,"name":"large"}' | head -n 2000
@@ -89,8 +89,8 @@ bounded 0 -q info name.map
 
 # Endless input that is not a log.
 bounded 2 pypylog /dev/zero
-says 'perfmap: error: /dev/zero is not a PYPYLOG: no line opens or closes a section'
+says 'perfmap: error: /dev/zero is not a PyPy log: no line begins or ends a section'
 mkfifo endless
 yes 'no section' >endless 2>/dev/null &
 bounded 2 pypylog endless
-says 'perfmap: error: endless is not a PYPYLOG: no line opens or closes a section'
+says 'perfmap: error: endless is not a PyPy log: no line begins or ends a section'

@@ -129,7 +129,7 @@ def check_inject(work):
     os.link(dump, f"{dump}.other")
     refused = subprocess.run([PERFMAP, "inject", "dump.data", "-o", "out.data"], capture_output=True, text=True)
     assert refused.returncode == 2 and not os.path.exists("out.data"), refused
-    assert "it has 2 links" in refused.stderr and "did not write out.data" in refused.stderr, refused.stderr
+    assert "it has 2 names (hard links)" in refused.stderr and "did not write out.data" in refused.stderr, refused.stderr
     command = re.findall(r"(?m)^perfmap: to also use files of other users: (.*)$", refused.stderr)[0]
     subprocess.run(command, shell=True, capture_output=True, check=True)
     assert "fib" in run("perf", "script", "-f", "-i", "out.data", "-F", "ip,sym")

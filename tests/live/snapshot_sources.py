@@ -105,7 +105,7 @@ def check_looked_for(work):
 
 def check_refusals(work):
     snapshot = work / "map"
-    for arguments, why in ((["pypylog", snapshot], "is a snapshot, not a PYPYLOG"),
+    for arguments, why in ((["pypylog", snapshot], "is a snapshot, not a PyPy log"),
                            (["stacks", snapshot], "is a snapshot, not a recording"),
                            (["inject", snapshot, "-o", work / "x"], "is a snapshot, not a recording"),
                            (["pypylog", WILD / "perf-603.map", "--perf-data", snapshot], "PYPYLOG"),

@@ -43,11 +43,11 @@ expect 2 "perfmap: error: cannot write '': No such file or directory" '$perfmap 
   head -c 70000000 /dev/zero | tr '\0' 1
   printf '\nzz\n1004\n'
 } >long.txt
-expect 2 "-:2:1: more than 64 MiB
+expect 2 "-:2:1: a line of more than 64 MiB
 -:3:1: 'zz' is not a hexadecimal address" '$perfmap resolve - --map big.map <long.txt >answers'
 [ "$(wc -l <answers)" = 2 ] || fail "answers to two addresses: $(cat answers)"
 expect 2 "-:1:5: expected address, size and name
--:2:1: more than 64 MiB
+-:2:1: a line of more than 64 MiB
 -:3:1: expected a hexadecimal address
 -:4:5: expected address, size and name" '$perfmap write -o written.map <long.txt'
 

@@ -114,7 +114,7 @@ def json_matches_its_schemas(tmp):
     watch = start("watch", "--format", "jsonl", str(process.pid), tmp=tmp)
     time.sleep(1)
     code, _, said = run("snapshot", str(process.pid), "-o", f"{tmp}/bundle", tmp=tmp)
-    assert code == 0 and f"took process {process.pid} (sleep)" in said, said
+    assert code == 0 and f"took a snapshot of process {process.pid} (sleep)" in said, said
     check_schema(json.loads(pathlib.Path(f"{tmp}/bundle/manifest.json").read_text()), "snapshot")
     process.kill()
     process.wait()
@@ -187,7 +187,7 @@ def a_child_keeps_its_parents_names(tmp):
     parent.kill()
     parent.wait()
     _, said = watch.communicate(timeout=10)
-    assert f"perf-{parent.pid}.map, too: process {parent.pid}, which forked this one, wrote it" in said, said
+    assert f"perf-{parent.pid}.map of process {parent.pid}, which forked this process" in said, said
     os.unlink(f"{tmp}/perf-{parent.pid}.map")
     code, out, said = run("resolve", f"{at + 4:x}", "-s", f"{tmp}/child", tmp=tmp)
     assert code == 0 and "inherited+0x4" in out, (out, said)

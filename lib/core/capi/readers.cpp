@@ -156,8 +156,8 @@ perfmap_status perfmap_index_new(const perfmap_map* const* maps, size_t count, i
                                  perfmap_index** out, perfmap_error* error) {
   return guard(error, [&]() -> perfmap_status {
     perfmap::Overlap policy{};
-    if (!to_cpp(overlap, policy)) return invalid("no such overlap policy", error);
-    if (count > kMaxMaps) return invalid("more than 65535 maps", error);
+    if (!to_cpp(overlap, policy)) return invalid("overlap: no such policy", error);
+    if (count > kMaxMaps) return invalid("count: more than 65535 maps", error);
     std::vector<perfmap::Map> copies;
     for (size_t i = 0; i < count; ++i) copies.push_back(maps[i]->map);
     perfmap::Diagnostics ignored(1);
@@ -213,9 +213,8 @@ perfmap_status perfmap_map_find_batch(const perfmap_map* map, int32_t overlap,
       error,
       [&]() -> perfmap_status {
         perfmap::Overlap policy{};
-        if (!to_cpp(overlap, policy) || policy == perfmap::Overlap::perf) {
-          return invalid("this overlap policy needs an index", error);
-        }
+        if (!to_cpp(overlap, policy)) return invalid("overlap: no such policy", error);
+        if (policy == perfmap::Overlap::perf) return invalid("overlap: PERF needs an index", error);
         std::vector<perfmap::EntryRef> hits(count);
         perfmap::Diagnostics ignored(1);
         perfmap::find_by_scan({&map->map, 1}, policy, {addresses, count}, hits, ignored);
@@ -234,7 +233,9 @@ perfmap_status perfmap_index_write(perfmap_index* index, const char* path, perfm
   return guard(error, [&]() -> perfmap_status {
     if (path == nullptr) return invalid("path: NULL", error);
     if (index->index.overlap() == perfmap::Overlap::perf) {
-      return invalid("the overlap policy perf has no overlap-free form that can be written", error);
+      return invalid(
+          "index: its overlap policy is PERF, which cannot be written as a map without overlaps",
+          error);
     }
     perfmap::Result<perfmap::OutputFile> out = perfmap::OutputFile::replace(path);
     if (!out) return report(out.error(), error);

@@ -34,27 +34,15 @@ std::string cannot_open(const std::string& name) {
   return "cannot open " + (name.empty() ? "''" : name);
 }
 
-/// "it belongs to user 1001, not to user 0 or 1000".
-std::string foreign_owner(uid_t owner, std::vector<uid_t> owners) {
-  std::sort(owners.begin(), owners.end());
-  owners.erase(std::unique(owners.begin(), owners.end()), owners.end());
-  std::string text = "it belongs to user " + std::to_string(owner) + ", not to user ";
-  for (std::size_t i = 0; i < owners.size(); ++i) {
-    if (i != 0) text += i + 1 == owners.size() ? " or " : ", ";
-    text += std::to_string(owners[i]);
-  }
-  return text;
-}
-
 /// Why the policy rejects this file, or nothing.
 std::string objection(const struct stat& status, const OpenPolicy& policy) {
-  if (policy.regular_only && !S_ISREG(status.st_mode)) return "not a regular file";
+  if (policy.regular_only && !S_ISREG(status.st_mode)) return kIsNotRegular;
   const auto& owners = policy.owners;
   if (!owners.empty() && std::find(owners.begin(), owners.end(), status.st_uid) == owners.end()) {
-    return foreign_owner(status.st_uid, owners);
+    return foreign_owner(status.st_uid, {owners.begin(), owners.end()}, ::geteuid());
   }
   if (policy.one_name && S_ISREG(status.st_mode) && status.st_nlink > 1) {
-    return "it has " + std::to_string(status.st_nlink) + " names (hard links)";
+    return hard_links(status.st_nlink);
   }
   return {};
 }
@@ -64,7 +52,7 @@ int link_flag(const OpenPolicy& policy) { return policy.follow_link ? 0 : O_NOFO
 /// ELOOP under O_NOFOLLOW means that the path is a link, so it gets another message.
 Error open_error(const std::string& name, int sys_errno, const OpenPolicy& policy) {
   if (sys_errno == ELOOP && !policy.follow_link) {
-    return {Errc::refused, cannot_open(name) + ": it is a symbolic link", sys_errno, {}};
+    return {Errc::refused, cannot_open(name) + ": " + kIsSymbolicLink, sys_errno, {}};
   }
   return system_error(cannot_open(name), sys_errno);
 }

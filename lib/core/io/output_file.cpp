@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/descriptor.hpp"
+#include "base/found_file.hpp"
 #include "perfmap/text.hpp"
 #include "writer/find_writer.hpp"
 
@@ -259,11 +260,12 @@ std::optional<int> find_writer(const FileFacts& file, const std::string& proc, i
 std::optional<std::string> objection_to_rewriting(const Input& input, bool force) {
   if (input.name() == "-") return "cannot rewrite standard input in place";
   if (!input.facts().is_regular) {
-    return "cannot rewrite " + input.name() + " in place: it is not a regular file";
+    return "cannot rewrite " + input.name() + " in place: " + kIsNotRegular;
   }
   if (!force && is_in_process_root(input.name())) {
     return "cannot rewrite " + input.name() +
-           " in place: the process's user may change the path to it (--force rewrites it anyway)";
+           " in place: the process's user could put another file at this path (--force rewrites it "
+           "anyway)";
   }
   const auto writer = force ? std::nullopt : find_writer(input.facts());
   if (!writer) return std::nullopt;

@@ -29,11 +29,11 @@ std::uint64_t dump_size(const Map& map) {
 Result<JitdumpBytes> dump_of_map(const Map& map, std::uint32_t pid, Diagnostics& problems,
                                  std::uint64_t max_bytes) {
   const auto too_large = [&] {
-    return Failure(
-        {Errc::too_large,
-         map.input().name() + " needs a jitdump of " + more_than(max_bytes) + ", mostly zeros",
-         0,
-         {}});
+    return Failure({Errc::too_large,
+                    map.input().name() + " cannot be converted: the jitdump would have " +
+                        more_than(max_bytes) + ", mostly zeros",
+                    0,
+                    {}});
   };
   const std::uint64_t bytes = dump_size(map);
   if (bytes > max_bytes) return too_large();
@@ -144,7 +144,7 @@ class Merger {
   /// Empty dumps have no header, so they cannot contradict the others.
   std::optional<Error> check_headers() {
     const auto different = [](std::string what) {
-      return Error{Errc::invalid_argument, "cannot merge jitdumps " + std::move(what), 0, {}};
+      return Error{Errc::invalid_argument, "cannot merge " + std::move(what), 0, {}};
     };
     for (const Jitdump& dump : dumps_) {
       if (!dump.header()) continue;
@@ -152,11 +152,12 @@ class Merger {
       if (!header_) header_ = one;
       if (header_->elf_mach == 0) header_->elf_mach = one.elf_mach;
       if (one.elf_mach != 0 && one.elf_mach != header_->elf_mach) {
-        return different("of different machines: " + dump.input().name());
+        return different("jitdumps of different machines: " + dump.input().name());
       }
       const bool ticks = (header_->flags & JitdumpHeader::kArchTimestamp) != 0;
       if (dump.has_tsc_times() != ticks) {
-        return different("of nanoseconds and of ticks: " + dump.input().name());
+        return different("a jitdump with times in nanoseconds and one with ticks: " +
+                         dump.input().name());
       }
       stats_.several_pids = stats_.several_pids || one.pid != header_->pid;
     }

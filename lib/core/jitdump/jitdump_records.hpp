@@ -20,7 +20,7 @@ constexpr std::uint64_t zeros_for(std::uint64_t code_size) noexcept {
 inline std::string more_than(std::uint64_t max_bytes) {
   if (max_bytes == JitdumpBytes::kMaxBytes) return "more than 1 GiB";
   return "more than " + std::to_string(max_bytes >> 20) +
-         " MiB (what other sources leave of 1 GiB)";
+         " MiB (all sources together are limited to 1 GiB)";
 }
 
 /// Whether the sizes within a record contradict each other or the record's bytes, as in a damaged

@@ -128,13 +128,14 @@ class MovedCodeFinder {
   std::map<Address, std::uint32_t> at_;  // last placed there, unless moved away
 };
 
-/// Reports a header size that contradicts the file: records are read from after its 40 bytes.
+/// Reports a header size that contradicts the file: records are read from byte 40.
 void check_header_size(const Jitdump& dump, Diagnostics& problems) {
   const auto& header = dump.header();
   if (!header || header->total_size == dump.first_record()) return;
   if (dump.options().growing && header->total_size > dump.bytes().size()) return;
   problems.add(rule::kBadHeaderSize, {0, 0, 0},
-               "a header of " + std::to_string(header->total_size) + " bytes: it has 40");
+               "a header of " + std::to_string(header->total_size) +
+                   " bytes: perfmap reads records from byte 40");
 }
 
 }  // namespace

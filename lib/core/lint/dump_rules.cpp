@@ -187,7 +187,7 @@ class OwnerRules {
     }
     if (no_thread_.count != 0) {
       report(problems_, rule::kOddThread, no_thread_.first,
-             "thread 0; records with it: ", no_thread_.count);
+             "records with thread 0: ", no_thread_.count);
     }
   }
 
@@ -308,7 +308,7 @@ class SourceLineRules {
     if (info && !fits) {
       report(problems_, rule::kOddDebugInfo, waiting_->offset, "source lines for ",
              Hex{info->code_address}, ", but the next LOAD is at ", Hex{load.range.begin},
-             ", and perf assigns them to it");
+             ", and perf assigns the lines to that LOAD");
     }
     check(*waiting_, fits ? &load : nullptr);
     waiting_.reset();
@@ -513,8 +513,8 @@ class FrameCheck {
     covers_ = covers_ || covers;
     if (!covers && outside_.empty()) {
       outside_ = "its .eh_frame describes " + std::to_string(*size) + " bytes from " +
-                 hex_text(load_.range.begin + start) + ", not about the " +
-                 std::to_string(load_.code_size) + " of this function";
+                 hex_text(load_.range.begin + start) + ", but this function has " +
+                 std::to_string(load_.code_size) + " bytes at " + hex_text(load_.range.begin);
     }
     return true;
   }
@@ -723,7 +723,7 @@ void check_reuse(const CodeEvents& placements, const CodeLifetimes& pieces, cons
   }
   if (count == 0) return;
   report(problems, rule::kOverlappingCode, first, count, " of ", placements.count(),
-         " functions, this one first, were overwritten by later code: a profiler needs "
+         " functions were overwritten by later code (this is the first of them): a profiler needs "
          "times to find the right name");
 }
 

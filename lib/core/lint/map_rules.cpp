@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/found_file.hpp"
 #include "lint/checks.hpp"
 #include "map/map_scan.hpp"
 #include "perfmap/jit_paths.hpp"
@@ -19,9 +20,9 @@ constexpr std::uint64_t kHugeEntries = 1'000'000;
 constexpr Location kFile{0, 1, 1};
 
 void check_access(const FileFacts& facts, Diagnostics& problems) {
-  if (facts.was_link) problems.add(rule::kNotRegularFile, kFile, "a symbolic link");
+  if (facts.was_link) problems.add(rule::kNotRegularFile, kFile, kIsSymbolicLink);
   if (!facts.is_regular) {
-    problems.add(rule::kNotRegularFile, kFile, "not a regular file");
+    problems.add(rule::kNotRegularFile, kFile, kIsNotRegular);
     return;
   }
   if ((facts.mode & (S_IWGRP | S_IWOTH)) != 0) {

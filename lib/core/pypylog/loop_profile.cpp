@@ -708,7 +708,7 @@ struct LoopProfile::State : Results {
     }
     if (thread.loop != named.counted) {
       report(rule::kOtherLoop, where,
-             "a loop is left that is not the current one: ", loops.all()[named.loop].name);
+             "a loop that is not the current one is left: ", loops.all()[named.loop].name);
     }
     thread.loop = kNone;
     thread.is_in_inner_bridge = false;

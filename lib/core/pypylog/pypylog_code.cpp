@@ -312,7 +312,7 @@ Result<JitdumpBytes> dump_of_loops(const CompiledLoops& loops, std::string_view 
   JitdumpBytes dump;
   if (write_loops(loops, log, options, dump)) return dump;
   return Failure(
-      {Errc::too_large, "its code needs a jitdump of " + more_than(options.max_bytes), 0, {}});
+      {Errc::too_large, "the jitdump would have " + more_than(options.max_bytes), 0, {}});
 }
 
 Result<MapText> map_of_loops(const CompiledLoops& loops) {

@@ -305,7 +305,7 @@ JsonRecord encode_json_record(const nlohmann::json& object, JitdumpEncoder& enco
   const bool entry = !fields.has("kind");
   if (!kind && name != "unknown") fields.fail("unknown kind of record '" + name + "'");
   if (entry && !(fields.has("start") && fields.has("size") && fields.has("name"))) {
-    fields.fail("an entry wants \"start\", \"size\" and \"name\"");
+    fields.fail("an entry needs \"start\", \"size\" and \"name\"");
   }
   bool fits = true;
   if (const auto body = fields.bytes("body"); body || !kind) {
@@ -385,7 +385,7 @@ class DumpBuilder {
     zeros_ += read.zeros;
     const std::uint64_t size = JitdumpHeader::kSize + extra_.size() + bytes_.size() + zeros_;
     if (without_code_ != 0 && size > max_bytes_ && problem.empty()) {
-      problem = "a jitdump of " + more_than(max_bytes_) + ", with zeros for missing code";
+      problem = "the jitdump would have " + more_than(max_bytes_) + ", with zeros for missing code";
     }
     if (read.zeros != 0 && problem.empty()) lengthen(begin, read.zeros);
     const auto offset = object.find("offset");
@@ -495,7 +495,7 @@ Result<JitdumpBytes> from_document(std::string_view json, std::uint64_t max_byte
     note();
   });
   if (!good) return failure("this is not JSON", json, walk.position());
-  if (!builder.has_header()) return failure("a jitdump wants a \"header\"", json, 0);
+  if (!builder.has_header()) return failure("a jitdump needs a \"header\"", json, 0);
   walk.records([&](const nlohmann::json& value) {
     builder.record(value);
     note();
@@ -521,7 +521,7 @@ Result<JitdumpBytes> from_lines(std::string_view json, std::uint64_t max_bytes) 
     }
     offset += line.size() + 1;
   }
-  if (!builder.has_header()) return failure("a jitdump wants a \"header\"", json, 0);
+  if (!builder.has_header()) return failure("a jitdump needs a \"header\"", json, 0);
   return std::move(builder).dump();
 }
 
@@ -535,7 +535,7 @@ bool is_dump_json(std::string_view json) noexcept {
 
 Result<JitdumpBytes> dump_from_json(std::string_view json, std::uint64_t max_bytes) {
   const std::size_t first = json.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return failure("a jitdump wants a \"header\"", json, 0);
+  if (first == std::string_view::npos) return failure("a jitdump needs a \"header\"", json, 0);
   const std::string_view rest = json.substr(first);
   const std::string_view line = rest.substr(0, rest.find('\n'));
   const bool more = rest.substr(line.size()).find_first_not_of(" \t\r\n") != std::string_view::npos;

@@ -108,7 +108,7 @@ class LoopPage {
     }
     fact("Loops and bridges", rows_.size());
     if (samples_) fact("Samples", samples_->total);
-    fact("Numbers read as", profile_.base() == TickBase::hex ? "hexadecimal" : "decimal");
+    fact("Ticks are read as", profile_.base() == TickBase::hex ? "hexadecimal" : "decimal");
     if (!options.exporter.empty()) fact("Made by", text_of(options.exporter));
     out_.write("</dl>\n");
     if (!profile_.has_events() && !rows_.empty()) {
@@ -126,7 +126,7 @@ class LoopPage {
   void write_loops() {
     out_.write("<div class=\"wide\"><table><tr>");
     if (profile_.has_events()) out_.write("<th class=\"n\">Share<th class=\"n\">Ticks");
-    if (samples_) out_.write("<th class=\"n\">Of samples<th class=\"n\">Samples");
+    if (samples_) out_.write("<th class=\"n\">Share of samples<th class=\"n\">Samples");
     out_.write(
         "<th class=\"n\">Entered<th class=\"n\">Iterations<th>Loop<th>Where<th>Guard that "
         "failed most</tr>\n");
@@ -186,7 +186,8 @@ class LoopPage {
     out_.write(element("h2", text_of(one.name)));
     write_facts(one, row);
     if (log.empty() && !one.operations.empty()) {
-      out_.write("<p>Its operations are left out.</p>");
+      out_.write(
+          "<p>The operations of this loop are left out, because the page would be too large.</p>");
     }
     write_operations(one, row.loop, log);
     write_bridges(one, row.loop);
@@ -196,7 +197,7 @@ class LoopPage {
   void write_facts(const CompiledLoop& one, const LoopRow& row) {
     out_.write("<dl class=\"facts\">");
     if (!one.type.empty()) fact("Type", text_of(one.type) + (one.is_inner ? ", inner" : ""));
-    if (one.owner != CompiledLoop::kNone) fact("Guard of", link_to(one.owner));
+    if (one.owner != CompiledLoop::kNone) fact("Guard in loop", link_to(one.owner));
     if (row.ticks) {
       fact("Ticks", std::to_string(*row.ticks) + ", " + percent(*row.ticks, profile_.ticks()));
     }

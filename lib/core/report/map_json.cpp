@@ -131,7 +131,7 @@ class EntryEvents : public nlohmann::json_sax<nlohmann::json> {
     entry_depth_ = 1;  // inside the array, only another object starts an entry
     if (top && !start_ && !size_) return true;  // a document without entries
     if (!start_ || !size_ || !(name_ || bytes_)) {
-      return fail("an entry wants \"start\", \"size\" and \"name\"");
+      return fail("an entry needs \"start\", \"size\" and \"name\"");
     }
     ours = true;
     take_(JsonEntry{*start_, *size_, bytes_ ? *std::move(bytes_) : *std::move(name_)});

@@ -122,7 +122,7 @@ std::string to_pretty(const Diagnostic& diagnostic, std::string_view file, std::
   text.append(" [").append(diagnostic.rule->id).append("]\n");
   const bool excerpt = append_excerpt(text, diagnostic, input);
   const bool fixable = diagnostic.rule->fix == Fix::safe;
-  if (fixable) text += excerpt ? " --fix repairs this" : "  --fix repairs this";
+  if (fixable) text += excerpt ? " --fix fixes this" : "  --fix fixes this";
   if (excerpt || fixable) text += '\n';
   return text;
 }

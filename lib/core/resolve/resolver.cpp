@@ -17,12 +17,13 @@ struct Kind {
 constexpr std::array<Kind, kDoubtCount> kKinds = {{
     {"damaged-record", "the record of this code is inconsistent (run 'perfmap lint' for details)"},
     {"clamped-range",
-     "the size of this code was reduced to what its file has (run 'perfmap lint' for details)"},
+     "the size of this code was reduced, because it exceeds the file or the address space (run "
+     "'perfmap lint' for details)"},
     {"reused-address",
      "several entries of the map name this address, and a map has no times: the last one counts"},
     {"guessed-owner",
-     "the process has ended: its file was accepted by its owner and times, or was written after "
-     "the process ended"},
+     "the process has ended, and its file may belong to another process: it was accepted only by "
+     "its owner and times, or was written after the process ended"},
     {"guessed-call",
      "the code before this return address is unknown: it may belong to the next function"},
     {"scanned-frame", "this frame was found by a scan of the stack and may not be a caller"},

@@ -153,7 +153,7 @@ bool is_binary(std::string_view bytes) noexcept {
 
 std::string_view to_string(SourceKind kind) noexcept {
   constexpr std::array<std::string_view, 9> kNames = {
-      "perf map",  "JSON",    "jitdump",   "perf.data recording", "PYPYLOG",
+      "perf map",  "JSON",    "jitdump",   "perf.data recording", "PyPy log",
       "gzip data", "xz data", "zstd data", "bzip2 data"};
   return kNames[static_cast<std::size_t>(kind)];
 }

@@ -90,10 +90,11 @@ constinit const RuntimeInfo kCpython = {
                         .too_old = "Python 3.13 is the first release that can write unwinding "
                                    "information for its code (-X perf_jit)",
                         .first_release = kFirstWithDump,
-                        .cut = "Python buffers it and loses the buffer if the process ends by a "
-                               "signal or by os._exit(), as multiprocessing workers do; call "
-                               "ctypes.CDLL(None).fflush(None) before os._exit(), or use -X perf, "
-                               "which writes each name at once, but no unwinding information"}},
+                        .cut = "Python buffers the jitdump, and the buffer is lost if the "
+                               "process ends by a signal or by os._exit(), which multiprocessing "
+                               "workers call. Call ctypes.CDLL(None).fflush(None) before "
+                               "os._exit(), or use -X perf, which writes each name immediately, "
+                               "but writes no unwinding information"}},
     .lint = {.files = {"python3", "libpython3"}, .fork_needs_map = true},
     .guide = {.title = "CPython", .writes = "perf map", .names = "functions, with the file"},
 };

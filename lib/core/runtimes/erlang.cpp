@@ -68,9 +68,9 @@ constinit const RuntimeInfo kErlang = {
              .writes_dump_too = true},
     .stacks = {.flags = stack_flags,
                .own_stack_message =
-                   " lose their callers in Erlang: its code has its own stacks, which perf does "
-                   "not copy during calls to C; with '+JPperf true' the code keeps frame pointers, "
-                   "so the kernel can walk these stacks (-g)",
+                   " have no callers in Erlang code, because Erlang code runs on its own stacks, "
+                   "which perf does not copy during calls to C. With '+JPperf true', Erlang code "
+                   "keeps frame pointers, so the kernel can walk these stacks (-g)",
                .own_stack_calls = " end where Erlang calls a C function, which runs on another "
                                   "stack: perf does not copy the callers, and -g shows them only "
                                   "if beam.smp was compiled with -fno-omit-frame-pointer",

@@ -224,20 +224,24 @@ constinit const RuntimeInfo kHotspot = {
     .stacks = {.flags = stack_flags,
                .flag = kFramePointers,
                .finding = "frame-pointers",
-               .message = "Java code keeps no frame pointers, so 'perf record -g' loses its "
-                          "callers"},
-    .doctor = {.no_map = "The JVM writes a perf map only on request",
-               .no_snapshot =
-                   "; a JVM writes a map only on request: run jcmd, and take another snapshot",
-               .only_interprets =
-                   "The JVM only interprets (-Xint), so Java methods have no compiled code to name",
-               .interpreter_flag = kInterpreter},
-    .lint = {.files = {"libjvm.so"},
-             .lacks_frame_pointers = lacks_frame_pointers,
-             .no_frame_pointers = "the JVM runs without -XX:+PreserveFramePointer: stacks end at "
-                                  "Java frames",
-             .writes_map_at_once = true},
+               .message = "Java code keeps no frame pointers, so stacks end at compiled methods"},
+    .doctor =
+        {.no_map = "the JVM writes a perf map only if jcmd asks for it, or at exit with "
+                   "-XX:+DumpPerfMapAtExit",
+         .no_snapshot =
+             "; the JVM writes a map only if jcmd asks for it: run jcmd, and take another snapshot",
+         .only_interprets =
+             "the JVM only interprets (-Xint), so Java methods have no compiled code to name",
+         .interpreter_flag = kInterpreter},
+    .lint =
+        {.files = {"libjvm.so"},
+         .lacks_frame_pointers = lacks_frame_pointers,
+         .no_frame_pointers =
+             "the JVM runs without -XX:+PreserveFramePointer, so stacks end at compiled methods",
+         .writes_map_at_once = true},
     .guide = {.title = "JVM (OpenJDK)",
+              .start = "JAVA_TOOL_OPTIONS='-XX:+PreserveFramePointer "
+                       "-XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit'",
               .writes = "perf map at exit",
               .names = "compiled methods, stubs"},
 };

@@ -28,10 +28,9 @@ constinit const RuntimeInfo kLuajit = {
     .names = {.decode = decode},
     .signs = {.programs = {"luajit", "luajit-"}, .libraries = {"libluajit-"}},
     .maps = {.build_command = "make XCFLAGS=-DLUAJIT_USE_PERFTOOLS"},
-    .doctor = {.no_map = "LuaJIT writes a perf map only if it was built with LUAJIT_USE_PERFTOOLS, "
-                         "and this one was not"},
+    .doctor = {.no_map = "LuaJIT was built without LUAJIT_USE_PERFTOOLS, so it writes no perf map"},
     .guide = {.title = "LuaJIT",
-              .start = "make XCFLAGS=-DLUAJIT_USE_PERFTOOLS",
+              .start = "luajit built with: make XCFLAGS=-DLUAJIT_USE_PERFTOOLS",
               .writes = "perf map",
               .names = "traces, with file and line"},
 };

@@ -255,7 +255,7 @@ struct ProcessRules {
 /// How a runtime is started so that its code has names, for people who read a table.
 struct NamingGuide {
   std::string_view title = {};   ///< "OpenJDK (JVM)"
-  std::string_view start = {};   ///< as typed in a shell; empty: the naming variables of its maps
+  std::string_view start = {};   ///< what to type, or which build; empty: the naming variables
   std::string_view writes = {};  ///< the files: "perf map", "jitdump"
   std::string_view names = {};   ///< the code that has names then
   std::string_view since = {};   ///< the first release; empty: that of its maps

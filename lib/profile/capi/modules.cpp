@@ -66,7 +66,10 @@ perfmap::ProcessTracker::OpenModule perfmap::capi::open_with(
                       {}});
     }
     if (others) return others(region, process);
-    return Failure({Errc::not_found, "cannot find the file " + region.file->name, 0, {}});
+    return Failure({Errc::not_found,
+                    "cannot open " + region.file->name + ": the program has no such file",
+                    0,
+                    {}});
   };
 }
 
@@ -253,8 +256,8 @@ perfmap_status perfmap_tracker_name(perfmap_tracker* tracker, int32_t pid, uint6
       error,
       [&]() -> perfmap_status {
         if (detail < PERFMAP_DETAIL_SYMBOLS || detail > PERFMAP_DETAIL_INLINES) {
-          return perfmap::capi::report({perfmap::Errc::invalid_argument, "no such detail", 0, {}},
-                                       error);
+          return perfmap::capi::report(
+              {perfmap::Errc::invalid_argument, "detail: no such detail", 0, {}}, error);
         }
         perfmap::Symbolizer symbolizer(tracker->tracker,
                                        {static_cast<perfmap::Symbolizer::Detail>(detail), true, 1});

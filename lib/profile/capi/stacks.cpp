@@ -110,7 +110,7 @@ perfmap::Result<void> prepare(const perfmap_stacks_options& asked, perfmap_stack
 
 /// A reader reads once.
 perfmap_status begin_reading(perfmap_stacks& stacks, perfmap_error* error) {
-  if (std::exchange(stacks.was_read, true)) return invalid("stacks were read before", error);
+  if (std::exchange(stacks.was_read, true)) return invalid("stacks: they were already read", error);
   return PERFMAP_OK;
 }
 
@@ -172,8 +172,9 @@ perfmap_status perfmap_stacks_begin(const perfmap_recording* recording,
       [&]() -> perfmap_status {
         const perfmap_stacks_options asked = copy_in(options);
         if (asked.detail < PERFMAP_DETAIL_SYMBOLS || asked.detail > PERFMAP_DETAIL_ADDRESSES)
-          return invalid("no such detail", error);
-        if (asked.to != 0 && asked.from > asked.to) return invalid("from is later than to", error);
+          return invalid("detail: no such detail", error);
+        if (asked.to != 0 && asked.from > asked.to)
+          return invalid("from: it is later than to", error);
         auto made = std::make_unique<perfmap_stacks>(*recording);
         const perfmap::Result<void> ready = prepare(asked, *made);
         if (!ready) return report(ready, error);
@@ -247,7 +248,7 @@ perfmap_status perfmap_stacks_write(perfmap_stacks* stacks, const char* format, 
         if (format == nullptr) return invalid("format: NULL", error);
         if (path == nullptr) return invalid("path: NULL", error);
         const auto known = perfmap::stack_format(format);
-        if (!known) return invalid("format is not known", error);
+        if (!known) return invalid("format: no such format", error);
         const perfmap::Result<void> other =
             perfmap::check_other_file(path, stacks->recording.recording.input());
         if (!other) return report(other, error);

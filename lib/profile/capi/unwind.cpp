@@ -213,7 +213,8 @@ perfmap_status perfmap_unwind_sample(perfmap_unwinder* unwinder, const perfmap_u
         const perfmap::MachineInfo* const machine = machine_of(asked, files);
         const bool is_needed = has_registers(asked);
         if (machine == nullptr && is_needed && asked.machine != 0) {
-          return report({perfmap::Errc::invalid_argument, "machine is not known", 0, {}}, error);
+          return report({perfmap::Errc::invalid_argument, "machine: no such machine", 0, {}},
+                        error);
         }
         const bool is_unwound = machine != nullptr && machine->is_unwound && files.is_unwound();
         const auto number = machine != nullptr ? machine->elf : std::uint16_t{EM_NONE};
@@ -254,7 +255,7 @@ bool is_known(const perfmap_frame* frames, size_t count) noexcept {
 }
 
 perfmap_status refuse_frames(perfmap_error* error) {
-  return report({perfmap::Errc::invalid_argument, "frames have a source that is not known", 0, {}},
+  return report({perfmap::Errc::invalid_argument, "frames: a frame has an unknown source", 0, {}},
                 error);
 }
 
@@ -283,7 +284,7 @@ perfmap_status perfmap_stitcher_learn(perfmap_stitcher* stitcher, uint64_t proce
   return guard(error, [&]() -> perfmap_status {
     if (!is_known(frames, count)) return refuse_frames(error);
     if (end < 0 || static_cast<size_t>(end) >= perfmap::kStackEnds)
-      return perfmap::capi::invalid("no such end of a stack", error);
+      return perfmap::capi::invalid("end: no such end", error);
     take_frames(frames, count, stitcher->frames);
     stitcher->stitcher.learn(process, tid, time, stitcher->frames,
                              static_cast<perfmap::StackEnd>(end));

@@ -159,25 +159,25 @@ void add_no_map(const DoctorCase& facts, Diagnosis& diagnosis) {
   std::string message(texts.no_map);
   // A snapshot rarely contains the command line, and never the environment.
   if (facts.options.is_snapshot) {
-    message = "The snapshot has neither a perf map nor a jitdump of " +
-              std::string(title_of(facts.found.runtime)) + std::string(texts.no_snapshot);
+    message = "the snapshot has no perf map or jitdump of " + facts.title() +
+              std::string(texts.no_snapshot);
   } else if (!has_jit && !texts.no_jit.empty()) {
     message = texts.no_jit;
   } else if (message.empty() && facts.knows_arguments) {
     message =
         facts.title() + " is not configured to write a perf map, so its functions have no names";
   } else if (message.empty()) {
-    message = "no perf map or jitdump of it was found, and " + facts.title() +
-              " writes one only if it is configured to";
+    message = "no perf map or jitdump was found, and " + facts.title() +
+              " writes one only if it is configured to do so";
   }
   warn(diagnosis, "no-map", message, naming_command(facts, has_jit));
 }
 
 void add_unknown_jit(Diagnosis& diagnosis) {
   warn(diagnosis, "unknown-jit",
-       size_text(diagnosis.memory.bytes) +
-           " of executable memory belong to no file, the process has no perf map or jitdump, and "
-           "perfmap does not know its runtime",
+       "the process has " + size_text(diagnosis.memory.bytes) +
+           " of executable memory that belongs to no file, but no perf map or jitdump, and perfmap "
+           "does not know the runtime",
        "");
 }
 
@@ -260,7 +260,8 @@ void add_ignored(const DoctorCase& facts, Diagnosis& diagnosis) {
     warn(diagnosis, "perf-ignores-region", message, command.text());
   } else if (memory.ignored_region.starts_with("[anon")) {
     // Only if perf attaches to the process: in the kernel's own mmap events the memory is //anon.
-    warn(diagnosis, "perf-ignores-region", message + "; it does if perf starts the program",
+    warn(diagnosis, "perf-ignores-region",
+         message + "; if perf starts the program, perf uses the map",
          "perf record -g -- " + command.text());
   } else {
     // Not 'resolve --perf-script': for such a file perf prints offsets in call chains.
@@ -318,8 +319,8 @@ void add_old_map(const DoctorCase& facts, Diagnosis& diagnosis) {
   const std::int64_t age = file_clock_ns() - facts.map_time_ns;
   if (facts.options.is_snapshot || age <= kOldSnapshot) return;
   note(diagnosis, "snapshot",
-       concat(facts.title(), "'s map is ", age / kSecond / 60,
-              " min old and does not grow: methods compiled later have no names"),
+       concat(facts.title(), "'s map is ", age / kSecond / 60, " min old, and ", facts.title(),
+              " does not update it: methods that were compiled later have no names"),
        live_command(facts));
 }
 
@@ -344,8 +345,7 @@ void add_stack_flag(const DoctorCase& facts, bool has_map, Diagnosis& diagnosis)
 void add_log(const DoctorCase& facts, Diagnosis& diagnosis) {
   constexpr std::string_view kServes =
       " has the addresses and names of its loops, and 'perfmap stacks --map' reads it";
-  const std::string writes_none =
-      std::string(title_of(facts.found.runtime)) + " writes no perf map";
+  const std::string writes_none = facts.title() + " writes no perf map";
   const std::string log = log_of(facts);
   if (log.empty()) {
     warn(diagnosis, "no-map", writes_none + "; its log" + std::string(kServes),
@@ -354,7 +354,9 @@ void add_log(const DoctorCase& facts, Diagnosis& diagnosis) {
   }
   const Result<FileFacts> file = look_at_path(log);
   if (!file || !file->is_regular) {
-    warn(diagnosis, "lost-map", writes_none + ", but a log; " + visible(log) + " does not exist",
+    warn(diagnosis, "lost-map",
+         facts.title() + " writes a log instead of a perf map, and the log " + visible(log) +
+             " does not exist",
          own_command(facts.view).text());
     return;
   }
@@ -503,12 +505,6 @@ std::string damage_fix(const LookedFor& file) {
 std::string percent_text(std::uint64_t part, std::uint64_t whole) {
   const std::uint64_t percent = scaled_ratio(part, whole, 2);
   return part != 0 && percent == 0 ? "under 1 %" : concat(percent, " %");
-}
-
-std::string DoctorCase::title() const {
-  std::string name(title_of(found.runtime));
-  if (name.starts_with('t')) name[0] = 'T';
-  return name;
 }
 
 std::string ignored_text(const JitMemory& memory) {

@@ -64,7 +64,7 @@ FoundRuntime recognise(const ProcessView& view) {
   for (const Region& region : view.memory.regions) {
     const std::string& name = region.file->name;
     const RuntimeInfo* const row = region.access.execute ? runtime_of_region(name) : nullptr;
-    if (row != nullptr) return {row->runtime, "memory called " + name, {}};
+    if (row != nullptr) return {row->runtime, "memory region " + name, {}};
   }
   for (const Region& region : view.memory.regions) {
     const std::string& name = region.file->name;
@@ -145,10 +145,10 @@ void count(const Region& region, std::uint64_t named, JitMemory& memory) {
 }
 
 std::string_view kind_of(std::uint32_t mode) noexcept {
-  if (S_ISFIFO(mode)) return "a FIFO, not a regular file";
-  if (S_ISDIR(mode)) return "a directory";
-  if (S_ISSOCK(mode)) return "a socket";
-  return "a device";
+  if (S_ISFIFO(mode)) return "it is a FIFO, not a regular file";
+  if (S_ISDIR(mode)) return "it is a directory";
+  if (S_ISSOCK(mode)) return "it is a socket";
+  return "it is a device";
 }
 
 FileFate fate_of(const Error& error) noexcept {
@@ -296,10 +296,10 @@ class FileSearch {
     if (!options_.is_snapshot && facts.uid != view_.status.uid && facts.uid != 0 &&
         facts.uid != options_.reader) {
       file.fate = FileFate::foreign_owner;
-      file.why = concat("belongs to user ", facts.uid, ", not to the process's user, root or you");
+      file.why = foreign_owner(facts.uid, {view_.status.uid, 0, options_.reader}, options_.reader);
     } else if (is_older_than(process_, options_.roots.proc, facts)) {
       file.fate = FileFate::stale;
-      file.why = "older than the process: it belongs to an earlier process with this pid";
+      file.why = stale_text();
     }
   }
 
@@ -350,7 +350,8 @@ class FileSearch {
       if (file.fate != FileFate::used) continue;
       file.fate = FileFate::other_pid;
       file.why =
-          "named by the process's pid in another namespace, where profilers do not look for it";
+          "its name contains the process's pid in another PID namespace, and profilers do not look "
+          "for this name";
       found.looked_for.push_back(std::move(file));
     }
   }
@@ -507,7 +508,7 @@ bool shows_elf(const ProcessTracker::OpenModule& open_module, const Region& regi
 Result<FileFacts> look_at_path(const std::string& path) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0) {
-    return Failure(system_error("cannot find " + path, errno));
+    return Failure(system_error("cannot open " + path, errno));
   }
   return facts_of(status);
 }
@@ -523,7 +524,7 @@ LookedFor judge_file(const FilePlace& place, const FileJudge& judge, Input* good
     file.why = missing ? "no such file" : "cannot be checked: " + reason_of(facts.error());
   } else if (facts->was_link) {
     file.fate = FileFate::link;
-    file.why = "a symbolic link, which any user may have created: not followed";
+    file.why = "it is a symbolic link, which is not followed, because any user may have created it";
   } else if (!facts->is_regular) {
     file.fate = FileFate::not_regular;
     file.why = kind_of(facts->mode);

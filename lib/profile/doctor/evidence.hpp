@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/found_file.hpp"
 #include "perfmap/input.hpp"
 #include "perfmap/profile/doctor.hpp"
 #include "perfmap/profile/process.hpp"
@@ -29,6 +30,11 @@ std::string concat(const Parts&... parts) {
   };
   (append(parts), ...);
   return text;
+}
+
+/// Why a map or dump that is older than the process is not used.
+inline std::string stale_text() {
+  return concat(kIsOlderThanProcess, ", so it belongs to an earlier process with this pid");
 }
 
 struct ProcessView : ProgramStart {

@@ -26,8 +26,8 @@ struct DoctorCase {
   /// The same after the options with which it is read: the end of proposed command lines.
   std::string reading = {};
 
-  /// "The JVM", for the start of a sentence.
-  std::string title() const;
+  /// "the JVM".
+  std::string title() const { return std::string(title_of(found.runtime)); }
   const RuntimeInfo& runtime() const noexcept { return runtime_info(found.runtime); }
   RuntimeProcess process(bool has_jit = false) const noexcept {
     return {view, asked, found.version, has_jit};

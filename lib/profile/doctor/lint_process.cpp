@@ -156,7 +156,7 @@ void check_unread(const Subject& subject, const Candidate& one, bool has_other_m
   if (!one.facts.is_regular) {
     problems.add(
         rule::kNotRegularFile, where,
-        one.facts.was_link ? "a symbolic link: not followed" : "not a regular file: not opened");
+        concat(one.facts.was_link ? kIsSymbolicLink : kIsNotRegular, ", so it was not read"));
     return;
   }
   if (!is_believed(subject, one.facts)) return;
@@ -174,13 +174,11 @@ void check_candidate(const Subject& subject, const Candidate& one, bool was_read
   const uid_t user = subject.status.uid;
   if (one.facts.uid != user && user != static_cast<uid_t>(-1)) {
     problems.add(rule::kForeignOwner, where,
-                 concat("it belongs to user ", one.facts.uid, ", and the process runs as user ",
-                        user, was_read ? "" : ": not read (to use it: --any-owner)"));
+                 concat(kBelongsToUser, one.facts.uid, ", and the process runs as user ", user,
+                        was_read ? "" : ": not read (to use it: --any-owner)"));
   }
   if (is_older_than(subject.process, subject.options.roots.proc, one.facts)) {
-    problems.add(
-        rule::kOlderThanProcess, where,
-        "last written before the process started: it belongs to an earlier process with this pid");
+    problems.add(rule::kOlderThanProcess, where, stale_text());
   }
   const pid_t inner = subject.inner_pid();
   if (one.named != 0 && one.named != inner) {
@@ -299,7 +297,7 @@ std::string describe(const Module& module, const Region& region, Address address
   std::string text = region.file->name + " is mapped there";
   const auto vaddr = module.file_offset_to_vaddr(address - region.range.begin + region.offset);
   const auto symbol = vaddr ? module.find_symbol(*vaddr) : std::nullopt;
-  if (symbol) text += ", with its symbol " + std::string(module.demangled(*symbol));
+  if (symbol) text += "; the file's symbol there is " + std::string(module.demangled(*symbol));
   return text;
 }
 
@@ -315,7 +313,7 @@ class EntryRules {
     if (hole && !is_bytecode(entry)) {
       say(rule::kNotExecutable, entry, [&] {
         return *hole == entry.range.begin ? "the process has no executable memory there"
-                                          : "it ends after the executable memory there";
+                                          : "the entry ends after the end of the executable memory";
       });
     }
     for (const Address address : {entry.range.begin, entry.range.last()}) {
@@ -434,9 +432,10 @@ void check_started(const Subject& subject, const ProcessRules& rules, const Map&
   constexpr std::int64_t kMinute = 60;
   const std::int64_t age = age_of_snapshot(map.input().facts(), subject.options.roots);
   if (age <= kMinute || !problems.count(rule::kOldSnapshot)) return;
-  problems.keep(
-      {&rule::kOldSnapshot, whole_file(false),
-       concat("written once, ", age, " seconds ago: methods compiled later have no names"), 0});
+  problems.keep({&rule::kOldSnapshot, whole_file(false),
+                 concat("written once, ", age,
+                        " seconds ago: methods that were compiled later have no names"),
+                 0});
 }
 
 bool has_names_of(Runtime runtime, const Map& map) {

@@ -112,7 +112,7 @@ class RecordingLint {
     if (!samples_.pids.contains(pid) || marker_of(file) != nullptr) return;
     file.problems->add(
         rule::kNoMarker, file.whole(),
-        concat("the recording has process ", pid, ", but no mapping of the dump by it"));
+        concat("the recording has process ", pid, ", but this process did not map the dump"));
   }
 
   void check_machine(const LintedFile& file) {

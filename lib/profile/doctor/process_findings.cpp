@@ -170,12 +170,6 @@ constexpr std::string_view kBeganUnseen =
     ": the recording has no mappings of the process from before its first sample, so its map and "
     "jitdump cannot be found; record again";
 
-/// Adapts a sentence that follows others.
-std::string continued(std::string sentence) {
-  if (sentence.starts_with("The ")) sentence[0] = 't';
-  return sentence;
-}
-
 constexpr std::uint64_t kFirstPidNamespace = 0xeffffffc;  // PROC_PID_INIT_INO
 
 /// Whether files of that process were searched for this one: it is the process or an ancestor.
@@ -437,7 +431,7 @@ class ProcessAdvice {
         is_rare ? Severity::info : std::max(cause.severity, Severity::warning);
     const std::string message =
         (is_silent ? where : counts_text(where, group.unnamed, group.frames)) + ": " +
-        continued(cause.message);
+        cause.message;
     const pid_t pid = group.processes == 1 ? process_.counts.pid : 0;
     if (is_of_runtime(cause)) {
       add_runtime_fix(cause, severity, message + where_text(), pid);
@@ -452,8 +446,9 @@ class ProcessAdvice {
     const bool is_inside =
         process.pid_namespace != 0 && process.pid_namespace != kFirstPidNamespace;
     if (recorded_.is_alive || !is_inside) return {};
-    return "; it ran in a container, and the file is in the container's /tmp, named by the pid "
-           "there ('perfmap snapshot PID DIR' saves it while the process runs)";
+    return "; the process ran in a container, and the file is in the container's /tmp, with the "
+           "pid inside the container in its name ('perfmap snapshot PID -o DIR' saves the file "
+           "while the process runs)";
   }
 
   /// How to start the runtime so that it names its code: through perf, or by hand.
@@ -500,9 +495,9 @@ class ProcessAdvice {
     if (count == 0 || began_unseen()) return;
     report("unrecorded-code", severity_of(count, process_.counts.samples),
            concat(count, " of ", process_.counts.samples, " samples of ", process_title(process_),
-                  " have no name and lie where the recording has no code: the program moved code "
-                  "there (perf does not record mremap), or perf lost the mapping; only a perf map "
-                  "or jitdump of the process can name them"));
+                  " have no name, because the recording has no code at their addresses. The "
+                  "program moved code there (perf does not record mremap), or perf lost the "
+                  "mapping. Only a perf map or a jitdump of the process can name them"));
   }
 
   /// For a process that was forked before the recording began, and has ended.
@@ -510,9 +505,9 @@ class ProcessAdvice {
     if (process_.knows_parents) return;
     report("unknown-parent", Severity::warning,
            process_title(process_) +
-               " started before the recording and has ended: if another process forked it, the "
-               "perf map or jitdump of that process may have the names; pass it with --map or "
-               "--jitdump, or record again while the process runs");
+               " started before the recording and has ended. If another process forked it, the "
+               "perf map or jitdump of that process may contain the names: pass that file with "
+               "--map or --jitdump, or record again while the process runs");
   }
 
   /// For example .NET's memory that is mapped twice.
@@ -521,7 +516,7 @@ class ProcessAdvice {
     // 'perf inject' names the code of a dump at any address.
     if (memory.ignored_bytes == 0 || uses(true)) return;
     report("perf-ignores-region", Severity::info,
-           process_title(process_) + ": " + ignored_text(memory) + "; perfmap does",
+           process_title(process_) + ": " + ignored_text(memory) + "; perfmap uses the map",
            "perfmap stacks --format perf-script " + facts_.reading);
   }
 

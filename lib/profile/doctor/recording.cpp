@@ -351,21 +351,20 @@ RecordedView view_recorded(pid_t pid, const std::string& comm, const RecordingCo
 void explain_unused(pid_t pid, const RecordingContext& context, LookedFor& file) {
   const std::string_view name = base_name(file.our_path);
   file.fate = FileFate::shadowed;
-  file.why = "not used: nothing in the recording shows that it belongs to this process";
+  file.why = "not used, because the recording does not show that this file belongs to this process";
   const RecordedRefusals* const refused = context.options.refused;
   if (refused == nullptr) return;
   for (const ForeignFile& one : refused->foreign) {
     if (one.pid != pid || base_name(one.path) != name) continue;
     file.fate = FileFate::foreign_owner;
-    file.why = concat("belongs to user ", one.owner, " and was not used: ", one.why);
+    file.why = concat(kBelongsToUser, one.owner, " and was not used: ", one.why);
     return;
   }
   for (const Error& error : refused->others) {
     if (error.message.find(name) == std::string::npos) continue;
-    const bool is_old = error.message.find("older") != std::string::npos;
+    const bool is_old = is_refused_as(error, kIsOlderThanProcess);
     file.fate = is_old ? FileFate::stale : FileFate::unreadable;
-    file.why = is_old ? "older than the process: it belongs to an earlier process with this pid"
-                      : error.message;
+    file.why = is_old ? stale_text() : error.message;
   }
 }
 

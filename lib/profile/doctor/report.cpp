@@ -17,7 +17,7 @@ std::string fate_text(const LookedFor& file) {
   const bool is_own = file.inherited_from == 0;
   if (file.fate != FileFate::used) {
     return visible(file.why) +
-           (is_own ? "" : "; of " + parent + ", whose memory this one inherited");
+           (is_own ? "" : " (file of " + parent + ", from which this process inherited memory)");
   }
   const std::string entries =
       file.is_dump ? counted(file.entries, "load") : counted(file.entries, "entry", "entries");
@@ -30,7 +30,7 @@ std::string memory_text(const JitMemory& memory) {
   return concat(size_text(memory.bytes), " of executable memory without an ELF file, in ",
                 counted(memory.regions, "region"), "; ", size_text(memory.named_bytes), " (",
                 percent_text(memory.named_bytes, memory.bytes), ") have names",
-                memory.named_bytes == 0 ? "" : ", the rest may be unused");
+                memory.named_bytes == 0 ? "" : "; the rest may be unused memory");
 }
 
 std::string_view color_of(Severity severity) noexcept {
@@ -98,8 +98,8 @@ std::string process_text(const RecordedProcessState& process) {
   std::string text = concat("  ", process.counts.pid, " (", visible(process.counts.comm),
                             "): ", counted(process.counts.samples, "sample"));
   if (process.runtime != Runtime::unknown) {
-    text +=
-        ", " + std::string(process_word(process.runtime)) + " by its " + visible(process.evidence);
+    text += ", " + std::string(process_word(process.runtime)) + " (recognized by its " +
+            visible(process.evidence) + ")";
   }
   if (process.jit_frames != 0) {
     text += concat(", ", counted(process.jit_frames, "frame"), " of its runtime's code, ",
@@ -217,7 +217,7 @@ void write_doctor_text(OutputFile& out, const Diagnosis& diagnosis, bool color) 
   if (diagnosis.runtime != Runtime::unknown) {
     std::string runtime(process_word(diagnosis.runtime));
     if (!diagnosis.runtime_version.empty()) runtime += " " + visible(diagnosis.runtime_version);
-    row("runtime", runtime + ", by its " + visible(diagnosis.evidence));
+    row("runtime", runtime + " (recognized by its " + visible(diagnosis.evidence) + ")");
   } else {
     row("runtime", "not known to perfmap");
   }
@@ -267,8 +267,8 @@ void write_recording_doctor_text(OutputFile& out, const RecordingDiagnosis& diag
     write_looked_for(out, process.looked_for, "    looked for ");
     if (process.knows_parents) continue;
     out.write(
-        "    looked for files of its parent: the recording does not contain the parent, and the "
-        "process has ended\n");
+        "    did not look for files of the parent process: the recording does not contain its pid, "
+        "and the process has ended\n");
   }
   std::set<std::string> fixes;
   for (const RecordingFinding& one : diagnosis.findings) {

@@ -67,7 +67,7 @@ Result<std::shared_ptr<const DwarfFile>> DwarfFile::open(
   made->read_segments(*layout);
   made->read_units();
   if (alternate != nullptr && alternate->build_id_ != made->alternate_build_id_) {
-    return failure(Errc::bad_format, made->input_, "the alternate file has another build-id");
+    return failure(Errc::bad_format, made->input_, "the alternate file has another build ID");
   }
   made->alternate_ = std::move(alternate);
   if (made->units_.empty()) {

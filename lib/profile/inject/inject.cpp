@@ -319,8 +319,13 @@ class Injection {
     const RewrittenFile file(recording_);
     file.write_begin(size, out);
     const std::uint64_t written = write_records(out, problems);
-    if (written != size || recording_.input().was_truncated()) {
-      return Failure({Errc::io, recording_.input().name() + " changed while it was read", 0, {}});
+    const bool was_truncated = recording_.input().was_truncated();
+    if (written != size || was_truncated) {
+      return Failure({Errc::io,
+                      recording_.input().name() + (was_truncated ? " was truncated" : " changed") +
+                          " while it was read",
+                      0,
+                      {}});
     }
     file.write_end(size, out);
     Result<void> done = out.flush();
@@ -371,12 +376,13 @@ class Injection {
     if (facts.is_file && !known_.emplace(pid, facts.device, facts.inode).second) return {};
     if (pids_.size() == kMaxDumps) {
       report_.failures.push_back(
-          {Errc::too_large, path + " exceeds the maximum number of dumps", 0, {}});
+          {Errc::too_large, path + " is not used: the recording has too many jitdumps", 0, {}});
       return {};
     }
     InjectedDump injected{.pid = pid, .path = path, .elf = elf_name(pid)};
     if (records_.size_of(injected.elf) > kLargestRecord) {
-      return Failure({Errc::too_large, injected.elf + " is too long for a name", 0, {}});
+      return Failure(
+          {Errc::too_large, injected.elf + " is too long for a path in a recording", 0, {}});
     }
     const bool has_ticks = dump.has_tsc_times();
     injected.is_timed =

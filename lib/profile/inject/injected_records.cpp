@@ -188,12 +188,13 @@ Result<RecordingSurvey> survey(const Recording& recording, ProcessTracker::OpenM
   Recording::Reader reader(recording);
   for (auto records = reader.next(problems); !records.empty(); records = reader.next(problems)) {
     for (const RecordView& record : records) {
-      const bool has_tail = record.type == RecordType::auxtrace ||
-                            (recording.facts().is_pipe && record.type == RecordType::tracing_data);
-      if (has_tail) {
+      const bool has_trace = record.type == RecordType::auxtrace;
+      const bool has_formats = recording.facts().is_pipe && record.type == RecordType::tracing_data;
+      if (has_trace || has_formats) {
         return Failure({Errc::unsupported,
-                        recording.input().name() +
-                            " has trace data beside its records, which cannot be copied",
+                        recording.input().name() + " has " +
+                            (has_trace ? "AUX trace data" : "formats of tracepoints") +
+                            " between its records, which cannot be copied",
                         0,
                         {}});
       }

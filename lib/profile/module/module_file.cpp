@@ -64,7 +64,7 @@ bool look_at(const std::string& root, const std::string& path, struct stat& stat
   const Result<void> found = directory.open_with([&]() -> Result<void> {
     const Descriptor file = handle_below(directory, path);
     if (file.is_open() && ::fstat(file.get(), &status) == 0) return {};
-    return Failure(system_error("cannot find " + path, errno));
+    return Failure(system_error("cannot open " + path, errno));
   });
   return found.has_value();
 }

@@ -327,7 +327,7 @@ Result<void> Garbage::remove(const GarbageFile& file) {
       state_->files.begin(), state_->files.end(), file.name,
       [](const GarbageFile& one, const std::string& name) { return one.name < name; });
   if (found == state_->files.end() || found->name != file.name || !found->may_go()) {
-    return refuse("it is not garbage");
+    return refuse("it may still be used");
   }
   if (found->why == GarbageWhy::dead && has_process(file.pid, state_->options.roots)) {
     return refuse("a new process has its pid");

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/found_file.hpp"
 #include "perfmap/input.hpp"
 #include "perfmap/profile/process_tracker.hpp"
 #include "process/proc_text.hpp"
@@ -80,7 +81,7 @@ bool JitSources::State::look(const ProcSource& process) {
   for (Input& input : found) {
     if (is_older_than(process, options.roots.proc, input.facts())) {
       refused.push_back(
-          {Errc::refused, "cannot use " + input.name() + ": it is older than the process", 0, {}});
+          {Errc::refused, "cannot use " + input.name() + ": " + kIsOlderThanProcess, 0, {}});
     } else {
       opened->insert_or_assign(key_of(input), input);
       found_now.push_back(std::move(input));

@@ -34,8 +34,7 @@ Answer open_by_path(ModuleCache& cache, const ProcessTracker::OpenModule& below,
   const bool goes_by_inode = file.is_file() && file.build_id.empty() && file.inode != 0;
   if (goes_by_inode) return open_by_inode(cache, file);
   if (file.kind == RegionKind::deleted_file && !is_identified(file)) {
-    return Failure(
-        {Errc::not_found, "cannot find the file " + file.name + ": it was deleted", 0, {}});
+    return Failure({Errc::not_found, "cannot open " + file.name + ": it was deleted", 0, {}});
   }
   return below(region, nullptr);
 }

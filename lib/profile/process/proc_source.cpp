@@ -99,7 +99,7 @@ bool shows_name(int directory, const std::string& link, std::string_view name) n
 
 /// Joins all reasons into one error, with the code of the most specific one.
 Error none_of(const std::string& name, const std::vector<Error>& reasons) {
-  Error error{Errc::not_found, "cannot find the file " + name, 0, {}};
+  Error error{Errc::not_found, "cannot open " + name, 0, {}};
   for (const Error& reason : reasons) {
     error.message += (&reason == &reasons.front() ? ": " : "; ") + reason.message;
     if (reason.code != Errc::not_found) error.code = reason.code;
@@ -203,7 +203,7 @@ ProcSource::Seen<FileFacts> ProcSource::region_facts(const Region& region) const
                                const std::string& where) -> Result<void> {
       facts = facts_of(status);
       if (facts.is_regular) return {};
-      return Failure({Errc::refused, "cannot use " + where + ": not a regular file", 0, {}});
+      return Failure({Errc::refused, "cannot use " + where + ": " + kIsNotRegular, 0, {}});
     };
     const Result<void> found = state_->find_mapped(region, look);
     if (!found) return Failure(found.error());
@@ -255,7 +255,7 @@ ProcSource::Seen<FileFacts> ProcSource::look_below_root(const std::string& path)
       const Descriptor found = find_below(below->get(), path);
       struct stat status {};
       if (!found.is_open() || ::fstat(found.get(), &status) != 0) {
-        return Failure(system_error("cannot find " + state_->name + "/root" + path, errno));
+        return Failure(system_error("cannot open " + state_->name + "/root" + path, errno));
       }
       return facts_of(status);
     });

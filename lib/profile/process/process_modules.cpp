@@ -11,10 +11,8 @@ namespace {
 using Answer = ModuleCache::Answer;
 
 Failure gone(const Region& region) {
-  return Failure({Errc::not_found,
-                  "cannot find the file " + region.file->name + ": the process has ended",
-                  0,
-                  {}});
+  return Failure(
+      {Errc::not_found, "cannot open " + region.file->name + ": the process has ended", 0, {}});
 }
 
 Failure no_file() { return Failure({Errc::unsupported, "the region has no file", 0, {}}); }
@@ -134,7 +132,7 @@ ProcessTracker::OpenModule open_below(ModuleCache& cache, std::string root,
     if (!module || wanted.empty() || (*module)->build_id() == wanted) return module;
     return Failure(
         {Errc::refused,
-         "cannot use " + below + path + ": its build-id differs from the one in the process",
+         "cannot use " + below + path + ": its build ID differs from the one in the process",
          0,
          {}});
   };

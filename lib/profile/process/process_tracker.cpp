@@ -476,7 +476,10 @@ Result<std::optional<Look>> look_at(pid_t pid, const Roots& roots, MappedFiles& 
     return Look{**status, **after, AddressSpace::of((*map)->regions)};
   }
   return Failure(
-      {Errc::io, "process " + std::to_string(pid) + " starts new programs too often", 0, {}});
+      {Errc::io,
+       "process " + std::to_string(pid) + " executes new programs too often to be examined",
+       0,
+       {}});
 }
 
 bool is_same_program(const Generation& known, const Look& look) noexcept {

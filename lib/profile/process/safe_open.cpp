@@ -18,12 +18,12 @@ constexpr std::size_t kBlock = std::size_t{16} << 10;
 Result<ReadText> read_text_at(int directory, const char* file, const std::string& name,
                               std::size_t max) {
   const Descriptor fd(::openat(directory, file, kReadFound | O_NOFOLLOW));
-  if (!fd.is_open() && errno == ELOOP) return refused_to_open(name, "it is a symbolic link");
+  if (!fd.is_open() && errno == ELOOP) return refused_to_open(name, kIsSymbolicLink);
   struct stat status {};
   if (!fd.is_open() || ::fstat(fd.get(), &status) != 0) {
     return Failure(system_error("cannot open " + name, errno));
   }
-  if (!S_ISREG(status.st_mode)) return refused_to_open(name, "not a regular file");
+  if (!S_ISREG(status.st_mode)) return refused_to_open(name, kIsNotRegular);
   ReadText read;
   std::array<char, kBlock> block;
   for (;;) {

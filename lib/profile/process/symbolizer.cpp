@@ -200,12 +200,10 @@ void Symbolizer::note_missing(const Module& module, const DebugIndex& index) {
           {}});
   }
   if (stats.split_missing == 0) return;
-  const std::string what = stats.package_lacks == 0 ? ".dwo files or the .dwp file of "
-                                                    : "in the .dwp file some units of ";
-  fail({Errc::not_found,
-        "cannot find " + what + module.path() + ": some code has lines without functions",
-        0,
-        {}});
+  const std::string what = stats.package_lacks == 0
+                               ? "the .dwo files or the .dwp file of " + module.path()
+                               : "some units of " + module.path() + " in the .dwp file";
+  fail({Errc::not_found, "cannot find " + what + ": some code has lines without functions", 0, {}});
 }
 
 /// Counts each module once, although each batch may ask it.
@@ -219,7 +217,7 @@ void Symbolizer::note_without_lines(const Module& module) {
   if (why == nullptr) {
     without_lines_.push_back(module.path());
   } else {
-    fail({why->code, "no lines of " + why->message, 0, {}});
+    fail({why->code, "cannot read source lines of " + why->message, 0, {}});
   }
 }
 

@@ -80,13 +80,13 @@ std::optional<Error> objection(const std::string& path) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0) {
     if (errno == ENOENT) return std::nullopt;
-    return system_error("cannot make " + path, errno);
+    return system_error("cannot create " + path, errno);
   }
   std::error_code error;
   if (S_ISDIR(status.st_mode) && std::filesystem::is_empty(path, error)) return std::nullopt;
   const char* const what =
       S_ISDIR(status.st_mode) ? "it exists and is not empty" : "it exists and is not a directory";
-  return Error{Errc::refused, "cannot make " + path + ": " + what, 0, {}};
+  return Error{Errc::refused, "cannot create " + path + ": " + what, 0, {}};
 }
 
 bool is_part(std::string_view part) noexcept {
@@ -124,7 +124,7 @@ Result<NewTree> NewTree::begin(const std::string& path) {
   NewTree tree;
   tree.final_path_ = path.substr(0, path.find_last_not_of('/') + 1);
   if (tree.final_path_.empty()) {
-    return Failure({Errc::invalid_argument, "cannot make a directory without a name", 0, {}});
+    return Failure({Errc::invalid_argument, "the name of the directory is empty", 0, {}});
   }
   if (std::optional<Error> why = objection(tree.final_path_)) return Failure(*std::move(why));
   Result<OutputPlace> place = OutputPlace::find(tree.final_path_, OutputPlace::Last::kept);
@@ -132,7 +132,7 @@ Result<NewTree> NewTree::begin(const std::string& path) {
   tree.place_ = *std::move(place);
   std::string name = tree.path_of(".XXXXXX");
   if (::mkdtemp(name.data()) == nullptr) {
-    return Failure(system_error("cannot make " + tree.final_path_, errno));
+    return Failure(system_error("cannot create " + tree.final_path_, errno));
   }
   tree.path_ = std::move(name);
   tree.directory_ = Descriptor(::open(tree.path_.c_str(), kDirectoryFlags));
@@ -212,7 +212,7 @@ void NewTree::remove(std::string_view path) noexcept {
 
 Result<void> NewTree::publish() {
   if (::rename(path_.c_str(), path_of("").c_str()) != 0) {
-    return Failure(system_error("cannot make " + final_path_, errno));
+    return Failure(system_error("cannot create " + final_path_, errno));
   }
   path_.clear();
   directory_ = Descriptor();
@@ -292,7 +292,8 @@ bool is_believed(const ProcSource& process, const std::string& proc, const Input
   const bool is_parents =
       std::any_of(look.parents.begin(), look.parents.end(),
                   [&](const SnapshotLook& parent) { return has_file(parent, input.facts()); });
-  if (!is_parents) look.left_out.push_back(input.name() + " is older than its process");
+  if (!is_parents)
+    look.left_out.push_back("cannot use " + input.name() + ": " + kIsOlderThanProcess);
   return false;
 }
 
@@ -408,7 +409,8 @@ Result<std::optional<SnapshotLook>> look_for_snapshot(const ProcSource& process,
     if (**image == (*look)->image) return look;
   }
   const std::string pid = std::to_string(process.pid());
-  return Failure({Errc::io, "process " + pid + " starts new programs too often", 0, {}});
+  return Failure(
+      {Errc::io, "process " + pid + " executes new programs too often to be examined", 0, {}});
 }
 
 /// The mapped ELF files, by path.

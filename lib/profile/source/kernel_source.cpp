@@ -68,7 +68,7 @@ std::string_view KernelSource::text_of(const RecordedKernel& kernel) {
   Input text = Input::from_text(read_whole(kKallsyms), kKallsyms);
   const auto address = kernel_symbol_address(text.text(), kernel.symbol);
   if (!address) {
-    why_ = "only root may read the addresses in " + std::string(kKallsyms);
+    why_ = kHiddenAddresses;
     return {};
   }
   // The kernel lies elsewhere after each boot, and its modules do in any case.
@@ -97,8 +97,7 @@ Result<KernelNames> KernelNames::of(Result<Input> text) {
   if (!text) return Failure(std::move(text.error()));
   auto state = std::make_unique<State>(*std::move(text));
   if (!state->symbols.is_hidden()) return KernelNames(std::move(state));
-  return Failure(
-      {Errc::refused, "the addresses of the kernel's functions are hidden (kptr_restrict)", 0, {}});
+  return Failure({Errc::refused, kHiddenAddresses, 0, {}});
 }
 
 Result<KernelNames> KernelNames::open(const std::string& path) { return of(open_kallsyms(path)); }

@@ -117,7 +117,8 @@ Result<std::unique_ptr<ProcessNames>> ProcessNames::import(std::unique_ptr<Proce
                                                            const NameSourceOptions& options) {
   const Result<Imported> imported = names->tracker_.import(names->pid_, ++names->seen_at_);
   if (!imported) {
-    names->observer_.warn(imported.error().message + ": its ELF files are not used");
+    names->observer_.warn(imported.error().message + "; the ELF files of process " +
+                          std::to_string(names->pid_) + " are not used");
     return nullptr;
   }
   if (*imported == Imported::vanished) {

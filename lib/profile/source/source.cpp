@@ -4,6 +4,7 @@
 #include <charconv>
 #include <unistd.h>
 
+#include "base/found_file.hpp"
 #include "perfmap/jit_paths.hpp"
 #include "perfmap/json.hpp"
 #include "perfmap/output_file.hpp"
@@ -27,10 +28,6 @@ bool still_grows(const Input& input) {
 
 bool may_be_snapshot(const Source& source) {
   return !is_stdin(source) && (source.as == Source::As::any || source.as == Source::As::path);
-}
-
-bool is_foreign(const Error& error) {
-  return error.code == Errc::refused && error.message.find("belongs to user") != std::string::npos;
 }
 
 /// Files of a bundle belong to the user who unpacked it. Their shown names begin with the bundle's
@@ -315,7 +312,7 @@ Result<std::vector<OpenedInput>> open_process_source(pid_t pid, const SourceOpti
     }
   }
   if (!opened.empty()) return opened;
-  if (!map && is_foreign(map.error())) {
+  if (!map && is_refused_as(map.error(), kBelongsToUser)) {
     options.listener().foreign_owner();
   }
   // Files of a process that has ended are taken; without any, its pid is probably mistyped.

@@ -143,7 +143,7 @@ for (const kind of legend) {
   dot.setAttribute("viewBox", "0 0 10 10");
   const rect = dot.appendChild(document.createElementNS(SVG, "rect"));
   for (const [attribute, value] of [["width", 10], ["height", 10], ["rx", 3]]) rect.setAttribute(attribute, value);
-  const button = element("button", {type: "button", value: name, title: "Share of samples in code of this kind. Press to highlight it."},
+  const button = element("button", {type: "button", value: name, title: "Share of the samples in this kind of code. Click to highlight this code."},
     dot, label, element("i"));
   button.addEventListener("click", () => {
     const only = new Set(state.only);

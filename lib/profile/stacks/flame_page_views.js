@@ -113,7 +113,7 @@ const showSandwich = () => {
   }
   const hasSamples = state.chosen !== null && totals[state.chosen] > 0;
   byId("chosen").textContent = state.chosen === null ? "There are no samples."
-    : hasSamples ? nameOf(state.chosen) : `${nameOf(state.chosen)} has no samples here.`;
+    : hasSamples ? nameOf(state.chosen) : `${nameOf(state.chosen)} has no samples in this selection.`;
   if (state.chosen === null) return describeFunction(ROOT);
   const trees = currentSandwich();
   for (const [side, chart] of Object.entries(sandwich)) {
@@ -185,7 +185,7 @@ const showRange = () => {
   // The time as perf prints it, for --from and --to-time.
   const start = Number(data.start);
   byId("clock").textContent = state.range === null ? seconds(DURATION)
-    : `${seconds(to - from)}: perf's times ${(start + from).toFixed(6)} to ${(start + to).toFixed(6)}`;
+    : `${seconds(to - from)}: --from ${(start + from).toFixed(6)} --to-time ${(start + to).toFixed(6)}`;
 };
 
 // Shows everything that depends on the state.

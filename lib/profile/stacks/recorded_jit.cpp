@@ -295,11 +295,11 @@ std::optional<ProcSource> find_living(const ProcessInfo& process, RecordedLives*
 /// Why a file of another user is not accepted for a process that has ended; empty if it is.
 std::string objection_to(const CandidateFile& file, const ProcessInfo& process,
                          RecordedLives* lives) {
-  if (file.links != 1) return "it has " + std::to_string(file.links) + " links";
+  if (file.links != 1) return hard_links(file.links);
   const auto life = lives != nullptr ? lives->life_of(process) : std::nullopt;
   if (!life) return "the lifetime of the process is unknown";
   const std::int64_t written = file.input.facts().mtime_ns;
-  if (written + kTimeSlack < life->begin) return "it was last written before the process appeared";
+  if (written + kTimeSlack < life->begin) return "it was last written before the process started";
   if (std::max(written, file.changed_ns) - kTimeSlack > life->end) {
     return "it was changed after the process was last seen";
   }
@@ -409,7 +409,7 @@ void RecordedFiles::refuse(Error error) {
 }
 
 void RecordedFiles::refuse_stale(const Input& input) {
-  refuse({Errc::refused, "cannot use " + input.name() + ": it is older than its process", 0, {}});
+  refuse({Errc::refused, "cannot use " + input.name() + ": " + kIsOlderThanProcess, 0, {}});
 }
 
 void RecordedFiles::take_map(Result<Input> input) {

@@ -30,18 +30,19 @@ std::uint64_t SourceClock::at(std::uint64_t time, const RecordedEvent& event,
   if (!timelines.front().dump().has_tsc_times()) {
     if (event.clock == CLOCK_MONOTONIC) return time;
     if (std::none_of(timelines.begin(), timelines.end(), has_times)) return time;
-    return incomparable("its clock is not CLOCK_MONOTONIC: record with 'perf record -k mono'");
+    return incomparable(
+        "the clock of the recording is not CLOCK_MONOTONIC: record with 'perf record -k mono'");
   }
   // perf's conversion gives times of its own clock.
   if (conversion_ && !event.clock) return conversion_->to_ticks(time);
-  return incomparable("their times are ticks: record without -k");
+  return incomparable("the times of the jitdumps are ticks: record without -k");
 }
 
 std::uint64_t SourceClock::incomparable(const char* why) {
   if (!failure_) {
     failure_ = Error{Errc::unsupported,
-                     std::string("the recording's times use another clock, so jitdumps are used as "
-                                 "they were at their end; ") +
+                     std::string("the recording and the jitdumps use different clocks, so the code "
+                                 "at the end of each jitdump is used; ") +
                          why,
                      0,
                      {}};

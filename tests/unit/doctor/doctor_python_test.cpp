@@ -60,7 +60,8 @@ TEST_CASE("an empty Python jitdump is reported as a lost buffer", "[doctor]") {
   dump_of(process, "");
   const RecordingDiagnosis found = process.diagnose();
   const DoctorFinding lost = finding(found, "lost-map");
-  CHECK(lost.message.find("/jit-42.dump is empty, because Python buffers it") != std::string::npos);
+  CHECK(lost.message.find("/jit-42.dump is empty, because Python buffers the jitdump") !=
+        std::string::npos);
   CHECK(lost.message.find("os._exit()") != std::string::npos);
   CHECK(lost.message.find("the disk") == std::string::npos);
   CHECK(lost.message.find("nothing was compiled") == std::string::npos);
@@ -83,7 +84,8 @@ TEST_CASE("a Python jitdump with a truncated last record is not reported as dama
   const DoctorFinding lost = finding(found, "lost-map");
   CHECK(
       lost.message.starts_with("1 of 2 frames of code that Python generated in process 42 (node)"));
-  CHECK(lost.message.find("ends within a record, because Python buffers it") != std::string::npos);
+  CHECK(lost.message.find("ends within a record, because Python buffers the jitdump") !=
+        std::string::npos);
   CHECK(find_finding(found, "damaged-dump") == nullptr);
   CHECK(find_finding(found, "unnamed-jit") == nullptr);
   // Nothing is reported if all frames have names.

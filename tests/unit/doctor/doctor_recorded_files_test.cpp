@@ -249,7 +249,8 @@ TEST_CASE("a dump that is not mapped in the recording needs --jitdump", "[doctor
   REQUIRE(one != nullptr);
   CHECK(one->finding.fix.starts_with("perfmap stacks --jitdump " + dump + " "));
   CHECK(one->finding.message.ends_with(
-      dump + ": not used: nothing in the recording shows that it belongs to this process"));
+      dump +
+      ": not used, because the recording does not show that this file belongs to this process"));
   CHECK(find_finding(found, "no-map") == nullptr);
 }
 
@@ -285,7 +286,7 @@ TEST_CASE("the message for a process of a container that has ended mentions the 
     const RecordingFinding* const one = find_finding(found, "no-map");
     return one == nullptr ? std::string() : one->finding.message;
   };
-  CHECK(message().find("it ran in a container") != std::string::npos);
+  CHECK(message().find("the process ran in a container") != std::string::npos);
   process.pid_namespace = 0xeffffffc;  // that of the host
   CHECK(message().find("container") == std::string::npos);
 }

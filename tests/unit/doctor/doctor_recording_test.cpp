@@ -97,9 +97,9 @@ TEST_CASE("a process without a name is identified by its pid", "[doctor]") {
 
 TEST_CASE("files of other users are one finding per process, which replaces no-map", "[doctor]") {
   RecordedFakeProcess process;
-  process.refused.foreign = {{42, "node", "/tmp/perf-42.map", 1001, "it has 2 links"},
+  process.refused.foreign = {{42, "node", "/tmp/perf-42.map", 1001, "it has 2 names (hard links)"},
                              {42, "node", "/tmp/jit-42.du\x1bmp", 1001, "its header names 43"},
-                             {43, "node", "/tmp/perf-43.map", 1002, "it has 2 links"}};
+                             {43, "node", "/tmp/perf-43.map", 1002, "it has 2 names (hard links)"}};
   const RecordingDiagnosis diagnosis = process.diagnose();
   const auto ids = ids_of(diagnosis);
   CHECK(std::count(ids.begin(), ids.end(), "foreign-owner") == 1);
@@ -110,7 +110,7 @@ TEST_CASE("files of other users are one finding per process, which replaces no-m
   CHECK(found->finding.severity == Severity::warning);
   CHECK(found->finding.message ==
         "2 of 2 frames of code that Node.js generated in process 42 (node) have no name (100 %): "
-        "/tmp/perf-42.map belongs to user 1001 and was not used: it has 2 links; "
+        "/tmp/perf-42.map belongs to user 1001 and was not used: it has 2 names (hard links); "
         "/tmp/jit-42.du\\x1bmp belongs to user 1001 and was not used: its header names 43");
   CHECK(found->finding.fix.starts_with("perfmap stacks --any-owner "));
 }
@@ -146,7 +146,8 @@ TEST_CASE(
   REQUIRE(one != nullptr);
   CHECK(one->pid == 42);
   CHECK(one->finding.severity == Severity::warning);
-  CHECK(one->finding.message.starts_with("1 of 1 samples of process 42 (node) have no name and "));
+  CHECK(one->finding.message.starts_with(
+      "1 of 1 samples of process 42 (node) have no name, because "));
   SECTION("a map names them") {
     RecordedFakeProcess::write(process.map(), "7000000 100 hot\n");
     CHECK(find_finding(process.diagnose(), "unrecorded-code") == nullptr);
@@ -195,9 +196,12 @@ TEST_CASE("a parent's file that is not used is listed with its child's files", "
   CHECK(empty.processes[0].looked_for[2].inherited_from == 41);
   const std::string text =
       written([&](OutputFile& out) { write_recording_doctor_text(out, empty); });
-  CHECK(text.find("/perf-41.map: empty; of process 41, whose memory this one inherited\n") !=
-        std::string::npos);
-  process.refused.foreign = {{41, "node", process.tmp() + "/perf-41.map", 1001, "it has 2 links"}};
+  CHECK(
+      text.find(
+          "/perf-41.map: empty (file of process 41, from which this process inherited memory)\n") !=
+      std::string::npos);
+  process.refused.foreign = {
+      {41, "node", process.tmp() + "/perf-41.map", 1001, "it has 2 names (hard links)"}};
   RecordedFakeProcess::write(process.tmp() + "/perf-41.map", "7000000 1000 of_parent\n");
   CHECK(fix_of(process.diagnose(), "foreign-owner").starts_with("perfmap stacks --any-owner "));
 }

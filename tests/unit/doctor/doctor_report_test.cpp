@@ -32,7 +32,7 @@ TEST_CASE("the text names the process, the files looked for, the problem and the
       text_of(process.diagnose(), false) ==
       "process   42 (node), user " + std::to_string(FakeProcess::uid()) +
           "\n"
-          "runtime   node, by its executable /usr/bin/node\n"
+          "runtime   node (recognized by its executable /usr/bin/node)\n"
           "memory    64 KiB of executable memory without an ELF file, in 1 region; 0 B (0 %) "
           "have names\n"
           "looked for\n"

@@ -123,8 +123,8 @@ TEST_CASE("executable memory of an unknown runtime is reported without a command
   CHECK(ids_of(found) == Strings{"unknown-jit"});
   CHECK(found.findings[0].fix.empty());
   CHECK(found.findings[0].message.ends_with(
-      " of executable memory belong to no file, the process has no perf map or jitdump, and "
-      "perfmap does not know its runtime"));
+      " of executable memory that belongs to no file, but no perf map or jitdump, and perfmap does "
+      "not know the runtime"));
   CHECK(found.memory.bytes == 0x10000);
   process.maps("1000-2000 r-xp 0 0:1 7 /memfd:libffi (deleted)\n");
   CHECK(process.diagnose().findings.empty());

@@ -34,7 +34,7 @@ TEST_CASE("flags that a snapshot does not contain are not proposed", "[doctor]")
     process.without_arguments();
     CHECK(only("frame-pointers").fix.empty());
     CHECK(only("frame-pointers").message ==
-          "Java code keeps no frame pointers, so 'perf record -g' loses its callers, unless it was "
+          "Java code keeps no frame pointers, so stacks end at compiled methods, unless it was "
           "started with -XX:+PreserveFramePointer (this snapshot has no command line; 'perfmap "
           "snapshot --with-command-line' keeps it)");
     process.program("/jdk/bin/java", {"java", "A"});
@@ -57,7 +57,8 @@ TEST_CASE("the fix for a JVM in a snapshot without a map is jcmd on the living J
   process.options.reader = FakeProcess::uid();
   const Diagnosis found = process.diagnose();
   CHECK(ids_of(found) == Strings{"no-map"});
-  CHECK(found.findings[0].message.ends_with("on request: run jcmd, and take another snapshot"));
+  CHECK(found.findings[0].message.ends_with(
+      "only if jcmd asks for it: run jcmd, and take another snapshot"));
   CHECK(found.findings[0].fix == "jcmd 42 Compiler.perfmap");
   process.status("Tgid:\t42\nNStgid:\t42\t3\n");
   CHECK(process.diagnose().findings.at(0).fix ==

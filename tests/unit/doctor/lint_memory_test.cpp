@@ -47,7 +47,8 @@ TEST_CASE("PM111: entries outside executable memory are reported", "[lint-proces
                                        "perf-3.map PM111 10:1"});
   process.planted.put("maps", "1000-2000 r-xp 0 0:0 0 \n");
   CHECK(process.findings().size() == 8);
-  CHECK(process.read[0].items()[0].message == "it ends after the executable memory there");
+  CHECK(process.read[0].items()[0].message ==
+        "the entry ends after the end of the executable memory");
   CHECK(process.read[0].items()[2].message == "the process has no executable memory there");
 }
 
@@ -81,7 +82,7 @@ TEST_CASE("PM112: entries over ELF files are reported, with the symbol there", "
   process.planted.put("root/tmp/perf-3.map", line);
   CHECK(process.findings() == Findings{"perf-3.map PM112 1:1"});
   CHECK(process.read[0].items()[0].message ==
-        "/bin/node is mapped there, with its symbol Builtins_Call");
+        "/bin/node is mapped there; the file's symbol there is Builtins_Call");
 }
 
 TEST_CASE("a mapped FIFO and a replaced file are not opened for PM112", "[lint-process][hostile]") {

@@ -110,7 +110,7 @@ TEST_CASE("JD107: code of another machine than the recording's is reported", "[l
 TEST_CASE("JD110: a recorded process that did not map its dump is reported", "[lint-recording]") {
   CHECK(findings({.marker = false}, code(15)) ==
         std::vector<std::string>{
-            "JD110 the recording has process 42, but no mapping of the dump by it"});
+            "JD110 the recording has process 42, but this process did not map the dump"});
 }
 
 TEST_CASE("XF004: samples in unnamed JIT memory are reported", "[lint-recording]") {

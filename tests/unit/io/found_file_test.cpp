@@ -32,7 +32,8 @@ TEST_CASE("a file that shows the kernel's state is read if it was typed, not if 
           "[hostile]") {
   for (const std::string path : {"/proc/self/status", "/proc/self/mem", "/proc/version"}) {
     CAPTURE(path);
-    CHECK(refusal_of(path) == "cannot open " + path + ": a file of the kernel's, on procfs");
+    CHECK(refusal_of(path) ==
+          "cannot open " + path + ": it is on procfs, a file system of the kernel");
     const Descriptor root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
     const Result<Input> below = Input::open_below(root.get(), path, path, kFound);
     REQUIRE(!below);
@@ -41,9 +42,9 @@ TEST_CASE("a file that shows the kernel's state is read if it was typed, not if 
   CHECK(Input::open("/proc/self/status"));
   // A namespace is a regular file.
   CHECK(refusal_of("/proc/self/ns/mnt") ==
-        "cannot open /proc/self/ns/mnt: a file of the kernel's, on nsfs");
+        "cannot open /proc/self/ns/mnt: it is on nsfs, a file system of the kernel");
   if (::access("/sys/kernel/notes", F_OK) == 0) {
-    CHECK(refusal_of("/sys/kernel/notes").ends_with("on sysfs"));
+    CHECK(refusal_of("/sys/kernel/notes").ends_with("on sysfs, a file system of the kernel"));
   } else {
     test::skip_part("no sysfs here");
   }
@@ -52,7 +53,7 @@ TEST_CASE("a file that shows the kernel's state is read if it was typed, not if 
 TEST_CASE("a link leads to no file of the kernel's either", "[hostile]") {
   const test::Scratch directory;
   REQUIRE(::symlink("/proc/self/environ", (directory / "link").c_str()) == 0);
-  CHECK(refusal_of(directory / "link").ends_with("on procfs"));
+  CHECK(refusal_of(directory / "link").ends_with("on procfs, a file system of the kernel"));
   OpenPolicy strict = kFound;
   strict.follow_link = false;
   const Result<Input> input = Input::open(directory / "link", strict);

@@ -182,8 +182,8 @@ TEST_CASE("a header with a size at which no record begins has 40 bytes", "[jitdu
                                    .text());
   CHECK(dump.first_record() == 40);
   CHECK(name_at(resolver_of(dump), 0x1000)->name == "first");
-  CHECK(problems_of(dump) ==
-        std::vector{"JD104 +0 a header of " + std::to_string(size) + " bytes: it has 40"});
+  CHECK(problems_of(dump) == std::vector{"JD104 +0 a header of " + std::to_string(size) +
+                                         " bytes: perfmap reads records from byte 40"});
 }
 
 TEST_CASE("code reaches the last byte of the address space", "[timeline]") {

@@ -50,7 +50,7 @@ TEST_CASE("a guard links to its bridge, and the bridge to its loop", "[pypylog]"
       "[a3] jit-log-opt-bridge}\n");
   CHECK_THAT(page, Contains("guard_true(i1, descr=&lt;Guard0x10&gt;) [] → "
                             "<a href=\"#loop-1\">bridge out of Guard 0x10</a>"));
-  CHECK_THAT(page, Contains("<dt>Guard of</dt><dd><a href=\"#loop-0\">Loop 1</a></dd>"));
+  CHECK_THAT(page, Contains("<dt>Guard in loop</dt><dd><a href=\"#loop-0\">Loop 1</a></dd>"));
   CHECK_THAT(page, Contains("<section id=\"loop-1\">"));
 }
 

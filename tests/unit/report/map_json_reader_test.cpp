@@ -106,7 +106,7 @@ TEST_CASE("errors have the line and column of the end of the value", "[json]") {
       {"{\"entries\":[\n1]}", "expected an entry: an object", 2, 2},
       {"{\"entries\":[\n [{}]]}", "expected an entry: an object", 2, 2},
       {"{\"entries\":[\n\"x\"]}", "expected an entry: an object", 2, 3},
-      {R"({"start":"0x10","size":1})", "an entry wants \"start\", \"size\" and \"name\"", 1, 25},
+      {R"({"start":"0x10","size":1})", "an entry needs \"start\", \"size\" and \"name\"", 1, 25},
       {R"({"start":"face_book","size":1})", "'face_book' is not a hexadecimal number", 1, 20},
       {R"({"start":"","size":1})", "'' is not a hexadecimal number", 1, 11},
       {R"({"start":1,"size":18446744073709551616,"name":"x"})",
@@ -118,7 +118,7 @@ TEST_CASE("errors have the line and column of the end of the value", "[json]") {
       {R"({"start":1,"size":1,"name":"x","name_bytes":"Y"})", "\"name_bytes\" is not base64", 1,
        47},
       {"{\"start\":1,\"size\":1,\"name\":\"x\"}\n\n{\"start\":2,\"size\":1}",
-       "an entry wants \"start\", \"size\" and \"name\"", 3, 20},
+       "an entry needs \"start\", \"size\" and \"name\"", 3, 20},
   }));
   CAPTURE(c.json);
   const Result<MapText> map = map_text_from_json(c.json);

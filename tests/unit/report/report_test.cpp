@@ -79,7 +79,7 @@ TEST_CASE("control bytes in names and paths are escaped", "[report]") {
   const std::string expected = "a\\x0ab:1:1: error: overlaps '\\x1b[31m\\xff' of line 1 [PM103]\n";
   CHECK(to_gcc(one, "a\nb") == expected);
   CHECK(to_pretty(one, "a\nb", "x\x1by\n", false) ==
-        expected + "  x\\x1by\n  ^ --fix repairs this\n");
+        expected + "  x\\x1by\n  ^ --fix fixes this\n");
   CHECK(to_github(one, "f") ==
         "::error file=f,line=1,col=1,title=PM103::overlaps '\\x1b[31m\\xff' of line 1\n");
 }
@@ -97,14 +97,14 @@ TEST_CASE("the pretty format shows the line, a caret, and whether --fix can fix 
   CHECK(to_pretty(kPrefix, "perf-42.map", kText, false) ==
         "perf-42.map:2:1: warning: the format has no 0x prefix [PM004]\n"
         "  0x7f3529fcf759 b py::bar\n"
-        "  ^ --fix repairs this\n");
+        "  ^ --fix fixes this\n");
   CHECK(to_pretty(finding(rule::kSemicolon, {16, 2, 4}, "text"), "f", "10000 1 fine\n日;x\n",
                   false) == "f:2:4: warning: text [PM030]\n  日;x\n   ^\n");
 }
 
 TEST_CASE("only the level is coloured", "[report]") {
   CHECK(to_pretty(kPrefix, "f", "", true) ==
-        "f:2:1: \x1b[1;33mwarning\x1b[0m: the format has no 0x prefix [PM004]\n  --fix repairs "
+        "f:2:1: \x1b[1;33mwarning\x1b[0m: the format has no 0x prefix [PM004]\n  --fix fixes "
         "this\n");
 }
 
@@ -112,7 +112,7 @@ TEST_CASE("a finding about the whole file shows no line", "[report]") {
   CHECK(to_pretty(finding(rule::kOddDirectory, {0, 1, 1}, "text"), "f", kText, false) ==
         "f:1:1: info: text [PM070]\n");
   CHECK(to_pretty(finding(rule::kWritableByOthers, {0, 1, 1}, "text"), "f", kText, false) ==
-        "f:1:1: warning: text [PM061]\n  --fix repairs this\n");
+        "f:1:1: warning: text [PM061]\n  --fix fixes this\n");
   CHECK(to_pretty(finding(rule::kReuseRate, {0, 1, 1}, "text"), "f", kText, false) ==
         "f:1:1: info: text [PM114]\n");
 }
@@ -122,7 +122,7 @@ TEST_CASE("of a long line only the part around the caret is shown", "[report]") 
   const std::string shown =
       to_pretty(finding(rule::kControlByte, {500'000, 1, 500'001}, "text"), "f", line, false);
   CHECK(shown == "f:1:500001: warning: text [PM025]\n  " + std::string(160, 'x') + "\n  " +
-                     std::string(80, ' ') + "^ --fix repairs this\n");
+                     std::string(80, ' ') + "^ --fix fixes this\n");
 }
 
 TEST_CASE("workflow commands escape their separators", "[report]") {

@@ -74,8 +74,9 @@ TEST_CASE("the table of runtimes says for each how its code gets names", "[runti
     CHECK(!one->guide.names.empty());
     CHECK(!naming_start(*one).empty());
     CHECK(!naming_since(*one).empty());
-    // One fact in one place.
-    CHECK((one->guide.start.empty() || one->maps.naming_variables.empty()));
+    // One fact in one place. The JVM needs one more option than for names: for its stacks.
+    CHECK((one->guide.start.empty() || one->maps.naming_variables.empty() ||
+           one->runtime == Runtime::hotspot));
     CHECK((one->guide.since.empty() || one->maps.first_release.empty()));
   }
   CHECK(naming_start(runtime_info(Runtime::v8)) ==

@@ -146,11 +146,11 @@ TEST_CASE("a guess requires each of its conditions", "[owners]") {
   std::string why;
   SECTION("one link") {
     fs::create_hard_link(map, map + ".other");
-    why = "it has 2 links";
+    why = "it has 2 names (hard links)";
   }
   SECTION("written after the process started") {
     set_time(map, -40);
-    why = "cannot use " + map + ": it is older than its process";
+    why = "cannot use " + map + ": it is older than the process";
   }
   SECTION("not changed after the process ended") {
     recording = world.recording({.exit = -10});
@@ -246,7 +246,7 @@ TEST_CASE("open_recorded_dump() applies the same rules", "[owners]") {
   const auto refused = open(kPid, at(-20), path);
   REQUIRE(!refused);
   CHECK(refused.error().code == Errc::refused);
-  CHECK(refused.error().message.ends_with("and was not used: it has 2 links"));
+  CHECK(refused.error().message.ends_with("and was not used: it has 2 names (hard links)"));
   CHECK(world.refused.foreign.size() == 1);
 }
 

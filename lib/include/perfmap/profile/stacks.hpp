@@ -183,7 +183,7 @@ struct ForeignFile {
   std::string comm;  ///< of the process; raw bytes
   std::string path;  ///< raw bytes
   uid_t owner = 0;
-  std::string why;  ///< the condition that does not hold: one clause, such as "it has 2 links"
+  std::string why;  ///< the condition that does not hold: one clause, such as "it is not a jitdump"
 };
 /// "foreign-owner: /tmp/perf-42.map of process 42 (node) belongs to user 1001 and was not used: it
 /// has 2 links".
