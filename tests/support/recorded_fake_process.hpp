@@ -42,7 +42,8 @@ class RecordedFakeProcess {
   /// The process that executed the program, mapped the memory, and then forked process 42; 0: 42
   /// itself.
   pid_t parent = 0;
-  bool remaps = false;  ///< 42 maps other memory over its parent's code
+  Address caller = kCode + 0x20;  ///< in the sample's callchain
+  bool remaps = false;            ///< 42 maps other memory over its parent's code
   bool any_owner = false;
   uid_t reader = 0;
   std::string map_dir = {};
@@ -126,7 +127,7 @@ class RecordedFakeProcess {
                                .time = 20,
                                .pid = 42,
                                .tid = 42,
-                               .callchain = {kUser, kCode + 8, kCode + 0x20}});
+                               .callchain = {kUser, kCode + 8, caller}});
     RecordingBytes::Parts parts;
     if (!hostname.empty()) parts.features[3] = b.bytes().string(hostname).text();
     parts.features[6] = b.bytes().string("x86_64").text();

@@ -140,6 +140,9 @@ void add_lost_map(const DoctorCase& facts, Diagnosis& diagnosis) {
   const std::string where =
       has_empty(diagnosis)
           ? ", but its file is empty: nothing was compiled yet, or the disk is full"
+      : facts.is_gone && facts.runtime().lint.writes_map_at_once
+          ? ", but its file does not exist: the process was killed before it could write the file "
+            "at its exit (end it by Ctrl-C or SIGTERM), or the file was deleted"
           : ", but its file does not exist: it was deleted, or could not be written";
   warn(diagnosis, "lost-map", told + where, own_command(facts.view).text());
 }

@@ -12,8 +12,6 @@
 namespace perfmap {
 namespace {
 
-constexpr const char* kCopies = "dwarf,16384";
-
 /// Whether a workload, which may start other processes with the same flag, asks for this dump.
 bool asks_for(const UnwindingDump& dump, const std::vector<std::string>& workload) {
   return std::ranges::find_first_of(workload, dump.words) != workload.end();
@@ -91,7 +89,7 @@ class StartAdvice {
     return [variables, workload, copies, makes_dump](RecordCommand& command) {
       for (const std::string& one : variables) command.add_variable(one);
       command.workload = workload;
-      if (copies) command.set_call_graph(kCopies);
+      if (copies) command.set_call_graph(RecordCommand::kCopies);
       if (makes_dump) command.set(RecordCommand::kClock, "mono");
     };
   }
@@ -228,6 +226,7 @@ class ProcessAdvice {
     } else {
       add_causes(groups);
     }
+    keep_names();
     add_unrecorded_code();
     add_unknown_parent();
     add_damage();
@@ -287,6 +286,18 @@ class ProcessAdvice {
   /// Unwinding information is missing together with the names.
   bool explains_ends() const noexcept {
     return cut_buffer() != nullptr && process_.ends_in_jit <= process_.unnamed_jit;
+  }
+
+  /// The environment made the runtime write its names, and the recording does not contain that.
+  bool is_named_by_environment() const noexcept {
+    return is_any_used() && facts_.is_gone && recorded_.workload_at &&
+           facts_.asked.map_by.empty() && facts_.asked.dump_by.empty() && facts_.asked.log.empty();
+  }
+
+  /// A command that repeats the recording without that environment would lose the names.
+  void keep_names() {
+    if (!is_named_by_environment()) return;
+    if (const auto change = start_.change({.names = true})) advice_.change_all(*change);
   }
 
   void report(std::string_view id, Severity severity, std::string message, std::string fix = {}) {
@@ -544,7 +555,8 @@ class ProcessAdvice {
 
   void add_start_fix(std::string_view id, Severity severity, const std::string& message) {
     const bool has_fix = wants_stacks_ && start_.can_keep_stacks();
-    const StartAdvice::Wants wants{lacks_flags() && !facts_.is_too_old(), true};
+    const bool wants_names = (lacks_flags() && !facts_.is_too_old()) || is_named_by_environment();
+    const StartAdvice::Wants wants{wants_names, true};
     if (const auto change = has_fix ? start_.change(wants) : std::nullopt) {
       advice_.add_change(id, severity, message, *change, process_.counts.pid);
       return;

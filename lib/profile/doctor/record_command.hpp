@@ -45,7 +45,9 @@ class RecordCommand {
   void set(Name name, std::optional<std::string> value = std::nullopt);
   /// Inserts the value unquoted, for the shell to expand.
   void set_shell_text(Name name, std::string text);
-  /// "dwarf,16384"; or "", for -g.
+  /// Copies of the stack in which those of most programs are complete.
+  static constexpr const char* kCopies = "dwarf,32768";
+  /// `kCopies`; or "", for -g.
   void set_call_graph(const std::string& mode);
 
   /// NAME=VALUE: an existing value is kept, and missing parts are appended.

@@ -605,6 +605,8 @@ void StackCounter::take(const StackSample& sample) {
     if (function.name.empty()) ++process.unnamed_jit;
   }
   if (!has_stack(sample)) return;
+  if (goes_astray(sample)) ++astray;
+  if (sample.end == StackEnd::truncated && !sample.is_full_copy) ++unreadable;
   if (ends_in_jit(sample)) ++process.ends_in_jit;
   take_end(sample);
 }
@@ -612,6 +614,14 @@ void StackCounter::take(const StackSample& sample) {
 bool StackCounter::has_stack(const StackSample& sample) const noexcept {
   return sample.event >= events_.size() ||
          (events_[sample.event].sample_type & (kCallchain | kUserStack)) != 0;
+}
+
+/// Without frame pointers, the kernel follows any value of that register.
+bool StackCounter::goes_astray(const StackSample& sample) const noexcept {
+  return sample.end == StackEnd::callchain &&
+         std::ranges::any_of(sample.frames, [this](const StackFrame& frame) {
+           return is_unrecorded(table_.function_of(frame.place));
+         });
 }
 
 /// Threads begin in native code: a stack that ends in a runtime's code, or goes astray right after
@@ -747,7 +757,8 @@ RecordingDiagnosis diagnose_recording(const Recording& recording,
                                  file.is_file && file.uid == 0,
                                  end_of(recording, samples)};
   const auto views = describe_processes(context, reader.statistics(), counter, used, diagnosis);
-  const RecordingCase facts{context, reader.statistics(), views};
+  const RecordingCase facts{context, reader.statistics(), views, counter.astray,
+                            counter.unreadable};
   RecordingAdvice advice(command_to_repeat(facts, diagnosis), diagnosis);
   add_recorder_findings(facts, advice);
   add_process_findings(facts, diagnosis, advice);

@@ -114,6 +114,8 @@ struct RecordingCase {
   const StackStatistics& statistics;
   /// By pid, for processes with samples.
   const std::map<pid_t, RecordedView>& views;
+  std::uint64_t astray = 0;      ///< as in StackCounter
+  std::uint64_t unreadable = 0;  ///< as in StackCounter
 };
 
 // Its stacks.
@@ -140,8 +142,13 @@ class StackCounter {
   std::map<std::string_view, std::uint64_t> unnamed_files() const;
 
   std::map<pid_t, RecordedProcessState> processes;
+  /// Callchains of the kernel that contain addresses where no code is.
+  std::uint64_t astray = 0;
+  /// Truncated stacks although perf could have copied more.
+  std::uint64_t unreadable = 0;
 
  private:
+  bool goes_astray(const StackSample& sample) const noexcept;
   bool ends_in_jit(const StackSample& sample) const noexcept;
   bool has_stack(const StackSample& sample) const noexcept;
   void take_end(const StackSample& sample);
@@ -198,6 +205,8 @@ class RecordingAdvice {
   /// A change that would harm other processes: only in this finding's own command.
   void add_own_change(std::string_view id, Severity severity, std::string message,
                       const Change& change, pid_t pid = 0);
+  /// A change of all commands, without a finding.
+  void change_all(const Change& change) { change(base_); }
   /// Sorts the findings: missing names first.
   void finish();
 

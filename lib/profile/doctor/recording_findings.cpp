@@ -24,15 +24,41 @@ bool has_stacks(const RecordedSamples& samples) noexcept {
   return any_event_has(samples, kUserStack | kCallchain);
 }
 
+void copy_stacks(RecordCommand& command) {
+  command.set_call_graph(RecordCommand::kCopies);
+  command.set(RecordCommand::kClock, "mono");
+}
+
+/// A few stacks go astray even if the program has frame pointers: libraries may have none.
+void check_frame_pointers(const RecordingCase& facts, RecordingAdvice& advice) {
+  const std::uint64_t total = facts.statistics.total.samples;
+  if (!matters(facts.astray, total)) return;
+  const bool is_most = facts.astray * 4 >= total;
+  advice.add_change(
+      "no-frame-pointers", is_most ? Severity::warning : Severity::info,
+      concat(facts.astray, " of ", total, " stacks (", percent_text(facts.astray, total),
+             ") contain addresses that are not code: the kernel followed frame pointers (-g), and ",
+             is_most ? "the program" : "some code", " has none"),
+      copy_stacks);
+}
+
 void check_stacks(const RecordingCase& facts, RecordingAdvice& advice) {
   const RecordedSamples& samples = facts.context.samples;
   if (!has_stacks(samples)) {
     advice.add_change("no-stacks", Severity::warning, "the samples have addresses but no stacks",
-                      [](RecordCommand& command) { command.set_call_graph(""); });
+                      copy_stacks);
     return;
   }
+  check_frame_pointers(facts, advice);
   const StackCounts& total = facts.statistics.total;
-  const std::uint64_t cut = total.ends[static_cast<std::size_t>(StackEnd::truncated)];
+  const std::uint64_t all_cut = total.ends[static_cast<std::size_t>(StackEnd::truncated)];
+  const std::uint64_t cut = all_cut - std::min(all_cut, facts.unreadable);
+  if (facts.unreadable != 0) {
+    advice.add("cut-stacks", Severity::info,
+               concat(facts.unreadable, " of ", total.samples, " stacks (",
+                      percent_text(facts.unreadable, total.samples),
+                      ") are truncated, because the kernel could not read the rest of the stack"));
+  }
   if (cut == 0) return;
   std::uint32_t copied = 0;
   for (const RecordedEvent& event : samples.events) copied = std::max(copied, event.user_stack);
@@ -180,16 +206,11 @@ std::string ask_servers(const RecordingContext& context) {
          arguments_for_reading(context);
 }
 
-std::string install_packages(const RecordingContext& context,
-                             const std::vector<StrippedFile>& files) {
-  constexpr std::size_t kMaxText = 4000;
-  const std::string sudo = context.options.reader == 0 ? "" : "sudo ";
-  std::string line = sudo + "apt install debian-goodies && find-dbgsym-packages --install";
-  for (const StrippedFile& file : files) {
-    if (file.has_build_id) line += " " + shell_word(file.path);
-    if (line.size() > kMaxText) return {};
-  }
-  return line;
+/// Whether the file is one of a distribution's packages.
+bool is_packaged(const StrippedFile& file) {
+  if (file.path.starts_with("/usr/local/")) return false;
+  return std::ranges::any_of(std::array{"/usr/", "/lib", "/bin/", "/sbin/"},
+                             [&](const char* one) { return file.path.starts_with(one); });
 }
 
 // Stacks that end early.
@@ -661,33 +682,34 @@ void add_recorder_findings(const RecordingCase& facts, RecordingAdvice& advice) 
 void add_symbol_findings(const RecordingCase& facts, const std::vector<StrippedFile>& stripped,
                          RecordingAdvice& advice) {
   const RecordingContext& context = facts.context;
-  std::uint64_t unnamed = 0;
-  for (const StrippedFile& file : stripped) unnamed += file.unnamed;
   const StackCounts& total = facts.statistics.total;
   // Frames of the kernel are never in a file.
   const std::uint64_t frames =
       total.frames - total.sources[static_cast<std::size_t>(FrameSource::kernel)];
-  if (!matters(unnamed, frames)) return;
-  const std::string message =
-      concat(unnamed, " of ", frames, " frames outside the kernel (", percent_text(unnamed, frames),
-             ") have no name, because their files are stripped: ", list_of(stripped));
-  const bool has_build_id =
-      std::ranges::any_of(stripped, [](const StrippedFile& file) { return file.has_build_id; });
-  const bool can_fetch = context.options.has_debuginfod && context.options.has_debuginfod();
-  std::string_view what =
-      "; on Debian, install their -dbgsym or -dbg packages (apt's sources have to contain the "
-      "archive debian-debug)";
-  std::string fix;
-  if (!has_build_id) {
-    what =
-        "; they have no build ID, so debug files cannot be found: use files that are not stripped";
-  } else if (can_fetch) {
-    what = "; debuginfod servers have debug files for the packages of most distributions";
-    fix = ask_servers(context);
-  } else if (is_of_this_machine(context.samples)) {
-    fix = install_packages(context, stripped);
+  std::vector<StrippedFile> packaged, own;
+  for (const StrippedFile& file : stripped) {
+    (is_packaged(file) && file.has_build_id ? packaged : own).push_back(file);
   }
-  advice.add("no-symbols", Severity::warning, concat(message, what), fix);
+  const auto add = [&](const std::vector<StrippedFile>& files, const std::string& what,
+                       const std::string& fix) {
+    std::uint64_t count = 0;
+    for (const StrippedFile& file : files) count += file.unnamed;
+    if (!matters(count, frames)) return;
+    advice.add(
+        "no-symbols", Severity::warning,
+        concat(count, " of ", frames, " frames outside the kernel (", percent_text(count, frames),
+               ") have no name, because their files are stripped: ", list_of(files), what),
+        fix);
+  };
+  add(own, "; use files that are not stripped: link without -s, and do not run strip", "");
+  const bool can_fetch = context.options.has_debuginfod && context.options.has_debuginfod();
+  const std::string sudo = context.options.reader == 0 ? "" : "sudo ";
+  add(packaged,
+      concat(
+          "; debuginfod servers have debug files for the packages of most distributions",
+          can_fetch ? "" : " (perfmap needs libdebuginfod, on Debian the package libdebuginfod1)"),
+      (can_fetch ? "" : sudo + "apt-get install --no-install-recommends libdebuginfod1 && ") +
+          ask_servers(context));
 }
 
 void add_end_findings(const RecordingCase& facts, const RecordingDiagnosis& diagnosis,

@@ -85,13 +85,28 @@ std::uint64_t ended(const StackCounts& counts, StackEnd end) noexcept {
   return counts.ends[static_cast<std::size_t>(end)];
 }
 
-/// Empty if there are none.
-std::string early_text(const StackCounts& counts) {
-  const std::uint64_t early =
-      ended(counts, StackEnd::no_info) + ended(counts, StackEnd::bad_memory);
-  const std::uint64_t other = ended(counts, StackEnd::other_stack);
-  return (early == 0 ? "" : std::to_string(early) + " ended early, ") +
-         (other == 0 ? "" : std::to_string(other) + " ended on another stack, ");
+/// How stacks ended, without counts of zero.
+std::string samples_text(const RecordingDiagnosis& diagnosis) {
+  const StackCounts& total = diagnosis.total;
+  const std::string samples = "samples   " + std::to_string(total.samples);
+  const bool has_none = std::ranges::any_of(
+      diagnosis.findings, [](const auto& one) { return one.finding.id == "no-stacks"; });
+  if (has_none || total.samples == 0) return samples + (has_none ? ", without stacks\n" : "\n");
+  if (ended(total, StackEnd::root) == total.samples) {
+    return samples + ", all with complete stacks\n";
+  }
+  std::string text;
+  const auto add = [&](std::uint64_t count, const char* how) {
+    if (count != 0) text += concat(text.empty() ? "; stacks: " : ", ", count, how);
+  };
+  add(ended(total, StackEnd::root), " complete");
+  add(ended(total, StackEnd::truncated), " truncated");
+  add(ended(total, StackEnd::no_info) + ended(total, StackEnd::bad_memory) +
+          ended(total, StackEnd::loop) + ended(total, StackEnd::limit),
+      " ended early");
+  add(ended(total, StackEnd::other_stack), " ended on another stack");
+  add(ended(total, StackEnd::callchain), " walked by the kernel");
+  return samples + text + "\n";
 }
 
 std::string process_text(const RecordedProcessState& process) {
@@ -257,10 +272,7 @@ void write_recording_doctor_text(OutputFile& out, const RecordingDiagnosis& diag
     for (const std::string& word : diagnosis.command_line) command += " " + shell_word(word);
     out.write("command  " + command + "\n");
   }
-  out.write(concat("samples   ", total.samples, "; stacks: ", ended(total, StackEnd::root),
-                   " to the root, ", ended(total, StackEnd::truncated), " truncated, ",
-                   early_text(total), ended(total, StackEnd::callchain),
-                   " walked by the kernel\n"));
+  out.write(samples_text(diagnosis));
   if (!diagnosis.processes.empty()) out.write("processes\n");
   for (const RecordedProcessState& process : diagnosis.processes) {
     out.write(process_text(process));

@@ -293,6 +293,7 @@ void StackReader::State::visit_stacks(std::vector<RawStack> stacks,
     sample.process_comm = stack.process_comm;
     sample.program = stack.program;
     sample.end = stack.end;
+    sample.is_full_copy = stack.is_full;
     sample.was_stitched = stack.was_stitched;
     sample.frames = frames;
     visit(sample);

@@ -112,7 +112,7 @@ TEST_CASE("callers of Python code need -X perf_jit and copied stacks", "[doctor]
   process.command = {"perf", "record", "-g", "python3", "-X", "perf", "a.py"};
   RecordedFakeProcess::write(process.map(), "7000000 100 py::f:/a.py\n");
   CHECK(finding(process.diagnose(), "frame-pointers").fix ==
-        "perf record --call-graph dwarf,16384 -k mono -- python3 -X perf_jit -X perf a.py");
+        "perf record --call-graph dwarf,32768 -k mono -- python3 -X perf_jit -X perf a.py");
   // Python 3.12 has no -X perf_jit, and the message says so.
   process.program = "/usr/bin/python3.12";
   const DoctorFinding older = finding(process.diagnose(), "frame-pointers");
@@ -147,7 +147,7 @@ TEST_CASE("perf's environment reaches only the processes that perf starts", "[do
   // Children of multiprocessing's "spawn" inherit a variable, but not -X perf_jit.
   process.command = {"perf", "record", "-g", "./run.sh", "-X", "perf_jit"};
   CHECK(fix() ==
-        "PYTHON_PERF_JIT_SUPPORT=1 perf record --call-graph dwarf,16384 -k mono -- ./run.sh "
+        "PYTHON_PERF_JIT_SUPPORT=1 perf record --call-graph dwarf,32768 -k mono -- ./run.sh "
         "-X perf_jit");
 }
 

@@ -25,7 +25,7 @@ TEST_CASE("the runtime of a recorded process is detected by its program or libra
   CHECK(runtime_of("/usr/bin/cat") == Runtime::unknown);
 }
 
-TEST_CASE("for samples without stacks only -g is proposed", "[doctor]") {
+TEST_CASE("for samples without stacks the fix copies stacks", "[doctor]") {
   RecordedFakeProcess process;
   CHECK(find_finding(process.diagnose(), "no-stacks") == nullptr);
   CHECK(find_finding(process.diagnose(), "frame-pointers") != nullptr);
@@ -34,7 +34,32 @@ TEST_CASE("for samples without stacks only -g is proposed", "[doctor]") {
   const RecordingDiagnosis found = process.diagnose();
   REQUIRE(find_finding(found, "no-stacks") != nullptr);
   CHECK(find_finding(found, "frame-pointers") == nullptr);
-  CHECK(fix_of(found, "no-stacks").ends_with("perf record -F 99 -g -- ./x"));
+  CHECK(fix_of(found, "no-stacks")
+            .ends_with("perf record -F 99 --call-graph dwarf,32768 -k mono -- ./x"));
+}
+
+TEST_CASE("callchains with addresses outside of code show that frame pointers are missing",
+          "[doctor]") {
+  RecordedFakeProcess process;
+  CHECK(find_finding(process.diagnose(), "no-frame-pointers") == nullptr);
+  process.caller = 0xdead0000;
+  const RecordingDiagnosis found = process.diagnose();
+  const RecordingFinding* const one = find_finding(found, "no-frame-pointers");
+  REQUIRE(one != nullptr);
+  CHECK(one->finding.severity == Severity::warning);
+  CHECK(one->finding.message ==
+        "1 of 1 stacks (100 %) contain addresses that are not code: the kernel followed frame "
+        "pointers (-g), and the program has none");
+  CHECK(one->finding.fix.find(" --call-graph dwarf,32768 -k mono ") != std::string::npos);
+}
+
+TEST_CASE("a fix keeps the names that the environment had turned on", "[doctor]") {
+  RecordedFakeProcess process;
+  RecordedFakeProcess::write(process.map(), "7000000 100 hot\n");
+  process.lost = 7;
+  CHECK(fix_of(process.diagnose(), "lost-events") ==
+        "perf record -g -m 16M -- node --perf-basic-prof "
+        "--interpreted-frames-native-stack a.js");
 }
 
 TEST_CASE("a jitdump and a clock other than CLOCK_MONOTONIC are an error", "[doctor]") {

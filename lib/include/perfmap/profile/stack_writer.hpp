@@ -129,6 +129,7 @@ struct StackSample {
   /// no frame is in it; 0: unknown.
   std::uint32_t program = 0;
   StackEnd end = StackEnd::no_info;
+  bool is_full_copy = false;  ///< the stack was larger than its copy
   bool was_stitched = false;
   /// The leaf first. Inlined frames come before the frame that contains them, with its ip.
   std::span<const StackFrame> frames = {};
