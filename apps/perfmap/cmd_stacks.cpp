@@ -149,6 +149,21 @@ std::string_view meaningless_option(const StacksOptions& options) {
   return {};
 }
 
+/// The sources of the command line.
+Result<std::shared_ptr<JitSources>> open_given(const std::vector<Source>& sources,
+                                               const Console& console) {
+  Result<SourceFiles> files = open_source_files(sources, {}, console);
+  if (!files) return Failure(std::move(files.error()));
+  auto given = std::make_shared<JitSources>(std::move(files->maps), std::move(files->dumps));
+  const Diagnostics& problems = given->problems();
+  const std::uint64_t skipped = problems.total() - problems.count_of(rule::kAddressWrap);
+  if (skipped != 0) {
+    console.note("skipped " + counted(skipped, "malformed part") +
+                 " of the given maps and jitdumps (run 'perfmap lint' for details)");
+  }
+  return given;
+}
+
 /// Names of processes: from the sources of the command line, or from files found by a pid.
 class ProcessNames {
  public:
@@ -166,9 +181,9 @@ class ProcessNames {
       sources.push_back({std::to_string(pids.front()), Source::As::pid});
     }
     if (sources.empty()) return {};
-    Result<SourceFiles> names = open_source_files(sources, {}, console_);
-    if (!names) return Failure(std::move(names.error()));
-    given_ = std::make_shared<JitSources>(std::move(names->maps), std::move(names->dumps));
+    auto given = open_given(sources, console_);
+    if (!given) return Failure(std::move(given.error()));
+    given_ = *std::move(given);
     return {};
   }
 
@@ -278,9 +293,9 @@ class Reading {
     if (!jit) return Failure(std::move(jit.error()));
     stacks.open_module = open_recorded_modules(cache_, recording_, *jit);
     if (!options.sources.empty()) {
-      Result<SourceFiles> names = open_source_files(options.sources, {}, console);
-      if (!names) return Failure(std::move(names.error()));
-      jit->given = std::make_shared<JitSources>(std::move(names->maps), std::move(names->dumps));
+      auto given = open_given(options.sources, console);
+      if (!given) return Failure(std::move(given.error()));
+      jit->given = *std::move(given);
     }
     stacks.find_parents = find_recorded_parents(recording_, *jit);
     stacks.find_jit = find_recorded_jit(recording_, *std::move(jit), refused_);
@@ -432,6 +447,11 @@ void note_all(const Reading& reading, const StackFilter& filter, const StackStat
                  "): they have one frame, or the frames that the kernel found");
   }
   note_doubts({total.frames, total.doubtful, total.doubts}, "frames", console);
+  if (total.unnamed_jit != 0 && total.unnamed_jit * 100 >= total.frames) {
+    console.note(std::to_string(total.unnamed_jit) + " of " + counted(total.frames, "frame") +
+                 " are JIT code without a name ('perfmap doctor " +
+                 reading.recording().input().name() + "' explains why)");
+  }
 }
 
 /// Writes the stacks of a recording.

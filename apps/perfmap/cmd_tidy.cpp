@@ -32,7 +32,7 @@ ExitCode run(const Options& options, const Console& console) {
     return console.fail(opened->front().input.name() +
                         " is compressed; write another file with -o");
   }
-  Result<Map> map = map_of(*std::move(opened), options.opening, &opening);
+  Result<Map> map = make_map(*std::move(opened), options.opening, console, &opening);
   if (!map) return console.fail(map.error());
   if (options.in_place) {
     if (opening.kind != SourceKind::perf_map) {

@@ -455,7 +455,7 @@ ExitCode convert_inputs(const ConvertOptions& options, std::vector<OpenedInput> 
   }
   if (options.code) return console.fail("--code requires a jitdump as source");
   Opening opening;
-  Result<Map> map = map_of(std::move(opened), options.opening, &opening, options.time);
+  Result<Map> map = make_map(std::move(opened), options.opening, console, &opening, options.time);
   if (!map) return console.fail(map.error());
   return convert_map(options, *std::move(map), opening, console);
 }

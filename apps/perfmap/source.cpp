@@ -14,6 +14,7 @@ namespace perfmap::app {
 SourceOptions told_to(ConsoleObserver& observer, SourceOptions options) {
   options.roots = roots_from_environment();
   options.observer = &observer;
+  options.progress = observer.progress();
   return options;
 }
 
@@ -82,6 +83,10 @@ bool reads_stdin(const std::vector<Source>& sources) {
   return std::any_of(sources.begin(), sources.end(), is_stdin);
 }
 
+void ConsoleObserver::skipped(const Diagnostics& problems) {
+  note_skipped_records(console_, problems);
+}
+
 void ConsoleObserver::foreign_owner() {
   note("to also use files of other users: " + console_.command_with("--any-owner"));
 }
@@ -98,10 +103,16 @@ Result<std::vector<OpenedInput>> open_inputs(const std::vector<Source>& sources,
   return open_sources(sources, told_to(observer, options));
 }
 
+Result<Map> make_map(std::vector<OpenedInput> opened, const SourceOptions& options,
+                     const Console& console, Opening* opening, std::uint64_t time) {
+  ConsoleObserver observer(console);
+  return map_of(std::move(opened), told_to(observer, options), opening, time);
+}
+
 Result<Map> open_map(const Source& source, const SourceOptions& options, const Console& console) {
   Result<std::vector<OpenedInput>> opened = open_inputs(source, options, console);
   if (!opened) return Failure(std::move(opened.error()));
-  return map_of(*std::move(opened), options);
+  return make_map(*std::move(opened), options, console);
 }
 
 Result<std::vector<Map>> open_maps(const std::vector<Source>& sources, const SourceOptions& options,

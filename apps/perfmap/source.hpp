@@ -49,9 +49,16 @@ class ConsoleObserver final : public SourceObserver {
  public:
   explicit ConsoleObserver(const Console& console) : console_(console) {}
 
+  /// Shows how much of a map is read. May be called when the observer is gone.
+  std::function<void(std::uint64_t, std::uint64_t)> progress() const {
+    return [&console = console_](std::uint64_t part, std::uint64_t whole) {
+      console.progress().done(part, whole);
+    };
+  }
   void warn(const std::string& message) override { console_.warn(message); }
   void note(const std::string& message) override { console_.note(message); }
   void foreign_owner() override;
+  void skipped(const Diagnostics& problems) override;
   void missing(const Error& error) override { console_.fail(error); }
   std::shared_ptr<void> step(const std::string& what) override {
     return std::make_shared<Step>(console_, what);
@@ -71,6 +78,11 @@ Result<std::vector<OpenedInput>> open_inputs(const std::vector<Source>& sources,
                                              const SourceOptions& options, const Console& console);
 Result<SourceFiles> open_source_files(const std::vector<Source>& sources,
                                       const SourceOptions& options, const Console& console);
+
+/// map_of() with messages on the console.
+Result<Map> make_map(std::vector<OpenedInput> opened, const SourceOptions& options,
+                     const Console& console, Opening* opening = nullptr,
+                     std::uint64_t time = Timeline::kEnd);
 
 /// A SOURCE as one map. If a process has a map and jitdumps, the map has the entries of all, first
 /// those of the map.

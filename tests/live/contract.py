@@ -191,8 +191,14 @@ def times():
     run(f"stacks {RECORDING} --from 1.2.3", status=2)
 
 
-@says("An error is one line: `perfmap: error: WHAT: WHY`.")
+@says("An error is one line: `perfmap: error: WHAT: WHY`.",
+      "`resolve -` and `write -` report a malformed line of standard input as `-:LINE:COLUMN: WHY`, go on, and end"
+      " with status 2.")
 def errors():
+    assert run("resolve - a.map", b"zz\n1008\n", status=2) == \
+        ("1008 one+0x8 (a.map)\n", "-:1:1: 'zz' is not a hexadecimal address\n")
+    out, err = run("write -o lines.map -", b"10 10 good\n10 zz bad\n", status=2)
+    assert err.startswith("-:2:4: ") and pathlib.Path("lines.map").read_text() == "10 10 good\n", err
     assert run("tidy gone.map", status=2)[1] == \
         "perfmap: error: cannot open gone.map: No such file or directory\n"
 
@@ -317,7 +323,7 @@ def order():
 @says("option | source",
       "`-p PID`, `--pid` | a process: its map and its jitdumps; in `resolve` also its ELF files",
       "`-m FILE`, `--map` | a file, never a pid: a perf map, or another kind, which is detected",
-      "`-j FILE`, `--jitdump` | a jitdump; a file of another kind is an error",
+      "`-j FILE`, `--jitdump` | a jitdump; a file of another kind is an error, in `lint` a finding",
       "`-s SOURCE`, `--source` | any source",
       "`-i FILE`, `--input` | the same as `-m FILE`")
 def source_options():
@@ -339,6 +345,7 @@ def source_options():
     assert run("tidy -m a.map")[0] == run("tidy -i a.map")[0] == run("tidy -s a.map")[0]
     assert run(f"to-json -j {DUMP}")[0] == run(f"to-json {DUMP}")[0]
     run("tidy -j a.map", status=2)
+    assert "[JD101]" in run("lint --format gcc -j a.map", status=1)[0]
     assert run(f"to-json -m {DUMP}")[0] == run(f"to-json {DUMP}")[0]
 
 

@@ -8,6 +8,7 @@
 #include "lint/checks.hpp"
 #include "map/map_scan.hpp"
 #include "perfmap/jit_paths.hpp"
+#include "perfmap/output_file.hpp"
 
 namespace perfmap {
 namespace lint_rules {
@@ -35,11 +36,11 @@ void check_access(const FileFacts& facts, Diagnostics& problems) {
   }
 }
 
-/// Readers look only in /tmp, or in the process's own /tmp. A map of a process that has ended is a
-/// copy, as in a build's artifacts, and may be anywhere.
-void check_directory(const std::string& path, Diagnostics& problems) {
-  const std::optional<std::uint32_t> pid = pid_of_map_name(path);
-  if (!pid || !process_lives(static_cast<pid_t>(*pid))) return;
+/// Readers look only in /tmp, or in the process's own /tmp. A map that no process writes to is a
+/// copy, as in a build's artifacts, and may be anywhere; a process with its pid may be any.
+void check_directory(const Input& input, Diagnostics& problems) {
+  const std::string& path = input.name();
+  if (!pid_of_map_name(path) || !find_writer(input.facts())) return;
   const std::size_t slash = path.rfind('/');
   const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
   const std::unique_ptr<char, decltype(&std::free)> real(::realpath(directory.c_str(), nullptr),
@@ -78,7 +79,7 @@ void check_file(const Map& map, Diagnostics& problems) {
   const Input& input = map.input();
   if (input.facts().is_file && !is_stream(input)) {
     check_access(input.facts(), problems);
-    if (input.facts().is_regular) check_directory(input.name(), problems);
+    if (input.facts().is_regular) check_directory(input, problems);
   }
   if (map.text().empty()) problems.add(rule::kEmptyFile, kFile, "the map is empty");
   check_encoding(map.text(), problems);

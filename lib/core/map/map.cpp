@@ -374,7 +374,7 @@ std::uint64_t count_newlines(std::string_view text) noexcept {
 
 }  // namespace
 
-Map::Map(Input input, Options options) : input_(std::move(input)), options_(options) {
+Map::Map(Input input, Options options) : input_(std::move(input)), options_(std::move(options)) {
   settle_text();
 }
 

@@ -128,6 +128,7 @@ std::uint64_t for_each_range(const Map& map, std::uint64_t offset, std::uint64_t
                              Diagnostics& problems, Visit visit) {
   ChunkReader windows(map.input(), map.text(), offset);
   for (Window window = windows.next(); !window.text.empty(); window = windows.next()) {
+    map.note_progress(window.offset);
     LineScanner scanner(window.text);
     for (auto batch = scanner.next(); !batch.empty(); batch = scanner.next()) {
       visit_batch(batch, window, line, problems, visit);
@@ -145,6 +146,7 @@ void for_each_entry(const Map& map, Diagnostics& problems, Visit&& visit) {
   std::uint64_t number = 0;
   LineScanner scanner(text);
   for (auto batch = scanner.next(); !batch.empty(); batch = scanner.next()) {
+    map.note_progress(batch.front().offset);
     for (const ScannedLine& scanned : batch) {
       ++number;
       const std::string_view line = line_of(scanned, text);

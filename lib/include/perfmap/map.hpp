@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -47,6 +48,9 @@ class PERFMAP_API Map {
   struct Options {
     /// The producer may still write: ignore a last line without a newline.
     bool growing = false;
+    /// Called now and then by passes over the lines, in their thread, with the bytes that the pass
+    /// has read and the size of the text; may be null.
+    std::function<void(std::uint64_t part, std::uint64_t whole)> progress = nullptr;
   };
 
   explicit Map(Input input) : Map(std::move(input), Options()) {}
@@ -59,6 +63,10 @@ class PERFMAP_API Map {
   std::string_view text() const noexcept { return text_; }
   /// Whether a last line without a newline was left out.
   bool ends_in_part() const noexcept { return ends_in_part_; }
+  /// For passes over the lines: see Options::progress.
+  void note_progress(std::uint64_t part) const {
+    if (options_.progress) options_.progress(part, text_.size());
+  }
 
   /// Calls `visit(const Entry&)` for every entry, in file order. Malformed lines go to `problems`.
   /// O(bytes).

@@ -159,6 +159,8 @@ JitSources::JitSources(JitSources&&) noexcept = default;
 JitSources& JitSources::operator=(JitSources&&) noexcept = default;
 JitSources::~JitSources() = default;
 
+const Diagnostics& JitSources::problems() const noexcept { return state_->problems; }
+
 JitSources::JitSources(std::vector<Map> maps, std::vector<Jitdump> dumps, Overlap overlap,
                        Doubts doubts)
     : state_(std::make_unique<State>()) {

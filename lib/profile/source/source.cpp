@@ -206,7 +206,8 @@ Result<Map> map_of_json(const Input& input, Opening* opening) {
   return Failure(std::move(error));
 }
 
-Result<Map> map_of_dump(Jitdump dump, Opening* opening, std::uint64_t time) {
+Result<Map> map_of_dump(Jitdump dump, const SourceOptions& options, Opening* opening,
+                        std::uint64_t time) {
   const Input input = dump.input();
   const Result<void> comparable = check_time(dump, time);
   if (!comparable) return Failure(comparable.error());
@@ -215,6 +216,7 @@ Result<Map> map_of_dump(Jitdump dump, Opening* opening, std::uint64_t time) {
   if (input.was_truncated()) {
     return Failure({Errc::io, input.name() + " was truncated while it was read", 0, {}});
   }
+  options.listener().skipped(problems);
   return map_of_text(std::move(text), input.name(), opening);
 }
 
@@ -319,8 +321,16 @@ Result<std::vector<OpenedInput>> open_process_source(pid_t pid, const SourceOpti
   if (!map && map.error().code == Errc::not_found && !process_lives(pid, options.roots)) {
     return Failure(no_process(pid));
   }
-  return Failure(map ? Error{Errc::not_found, "no jitdump of process " + std::to_string(pid), 0, {}}
-                     : std::move(map.error()));
+  if (!map && map.error().code != Errc::not_found) return Failure(std::move(map.error()));
+  const std::string what = options.kind == "jitdump"    ? "jitdump"
+                           : options.kind == "perf-map" ? "perf map"
+                                                        : "perf map or jitdump";
+  const std::string number = std::to_string(pid);
+  return Failure(
+      {Errc::not_found,
+       "no " + what + " of process " + number + " ('perfmap doctor " + number + "' explains why)",
+       0,
+       {}});
 }
 
 Result<std::vector<OpenedInput>> open_source(const Source& source, const SourceOptions& options) {
@@ -389,6 +399,11 @@ Result<OpenedInput> as_opened(Input input, const SourceOptions& options, bool gr
     const Result<void> is_map = check_map(input.text(), input.name(), options);
     if (!is_map) return Failure(is_map.error());
   }
+  const std::size_t size = input.text().size();
+  if (kind == SourceKind::jitdump && options.needs_magic && size != 0 &&
+      size < JitdumpHeader::kSize) {
+    options.listener().warn(input.name() + " ends within its header, so it names no code");
+  }
   if (kind == SourceKind::pypylog) return dump_of_log(input, options);
   if (kind == SourceKind::json && is_dump_json(input.text())) return dump_of_json(input, options);
   return OpenedInput{std::move(input), kind, growing};
@@ -416,9 +431,9 @@ Result<Map> map_of(OpenedInput opened, const SourceOptions& options, Opening* op
   if (opening != nullptr) *opening = {opened.written_kind(), opened.input.text().size(), 0};
   if (opened.kind == SourceKind::json) return map_of_json(opened.input, opening);
   if (opened.kind == SourceKind::jitdump) {
-    return map_of_dump(dump_of(std::move(opened), options), opening, time);
+    return map_of_dump(dump_of(std::move(opened), options), options, opening, time);
   }
-  return Map(std::move(opened.input), {.growing = opened.growing});
+  return Map(std::move(opened.input), {.growing = opened.growing, .progress = options.progress});
 }
 
 Result<Map> map_of(std::vector<OpenedInput> opened, const SourceOptions& options, Opening* opening,

@@ -179,7 +179,9 @@ std::uint32_t place_of(FrameTable& table, const CompiledLoop& loop) {
 }  // namespace
 
 LoopStacks::LoopStacks(const LoopProfile& profile, std::uint64_t max_bytes) : left_(max_bytes) {
-  outside_ = place_of(table_, profile.has_events() ? "[outside]" : "interpret", FrameKind::native);
+  knows_loops_ = profile.has_events();
+  outside_ =
+      place_of(table_, knows_loops_ ? "[outside]" : "[not in any section]", FrameKind::native);
   for (const CompiledLoop& loop : profile.loops().all()) {
     loops_.push_back(place_of(table_, loop));
   }
@@ -204,6 +206,7 @@ bool LoopStacks::add_frames(const LoopSpan& span) {
     if (span.categories[i] >= categories_.size()) continue;
     if (!add_frame(categories_[span.categories[i]])) return false;
   }
+  if (!knows_loops_ && !frames_.empty()) return true;
   return add_frame(span.loop < loops_.size() ? loops_[span.loop] : outside_);
 }
 

@@ -1,3 +1,4 @@
+#include <fstream>
 #include <filesystem>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -85,14 +86,20 @@ TEST_CASE("more than a million entries, or 50 MB, are reported", "[lint]") {
   CHECK(test::places_of(test::lint_text(comment + comment), "PM067") == Places{"PM067 1:1"});
 }
 
-TEST_CASE("a live process's map is reported if it is not in /tmp or a container's /tmp", "[lint]") {
+TEST_CASE("a map that a process writes is reported if it is not in /tmp or a container's /tmp",
+          "[lint]") {
   const test::Scratch directory;
   const std::string name = "perf-" + std::to_string(::getpid()) + ".map";
-  CHECK(directory_findings(directory.write(name, kText)) == Places{"PM070 1:1"});
-  CHECK(directory_findings(directory.write("root/tmp/" + name, kText)).empty());
-  CHECK(directory_findings(directory.write("app.map", kText)).empty());
-  // Above the highest pid that Linux gives.
-  CHECK(directory_findings(directory.write("perf-4194305.map", kText)).empty());
+  const auto findings_while_open = [&](const std::string& file) {
+    const std::string path = directory.write(file, kText);
+    const std::ofstream writer(path, std::ios::app);
+    return directory_findings(path);
+  };
+  CHECK(findings_while_open(name) == Places{"PM070 1:1"});
+  CHECK(findings_while_open("root/tmp/" + name).empty());
+  CHECK(findings_while_open("app.map").empty());
+  // A copy, although the process lives.
+  CHECK(directory_findings(directory.write("copy/" + name, kText)).empty());
 }
 
 }  // namespace perfmap

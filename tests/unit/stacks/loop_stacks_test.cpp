@@ -69,10 +69,10 @@ TEST_CASE("stacks that exceed the limit are left out, and their ticks are kept",
   CHECK(stacks_in(StackFormat::speedscope, deep, 100'000).size() < 300'000);
 }
 
-TEST_CASE("in a log without loop events all time belongs to the interpreter", "[pypylog]") {
+TEST_CASE("in a log without loop events, time belongs to sections or to none", "[pypylog]") {
   CHECK(stacks_in(StackFormat::folded, "3# [10] {gc-minor\n3# [15] gc-minor}\n3# [20] {a\n") ==
-        "thread 3;interpret 5\n"
-        "thread 3;interpret;gc-minor 5\n");
+        "thread 3;[not in any section] 5\n"
+        "thread 3;gc-minor 5\n");
 }
 
 TEST_CASE("ticks are weights without a unit", "[pypylog]") {

@@ -249,6 +249,8 @@ class PERFMAP_API JitSources {
   JitSources(std::vector<Map> maps, std::vector<Jitdump> dumps, Overlap overlap = Overlap::last,
              Doubts doubts = {});
   JitSources(JitSources&&) noexcept;
+  /// Lines and records that were skipped, because they are malformed.
+  const Diagnostics& problems() const noexcept;
   JitSources& operator=(JitSources&&) noexcept;
   ~JitSources();
 

@@ -55,6 +55,8 @@ class PERFMAP_API SourceObserver {
   /// A source cannot be opened because its files belong to another user; see
   /// SourceOptions::any_owner.
   virtual void foreign_owner() {}
+  /// A jitdump was converted to a map, without what is malformed in its records.
+  virtual void skipped(const Diagnostics& /*problems*/) {}
   /// One of several sources cannot be opened; the others are used.
   virtual void missing(const Error& /*error*/) {}
   /// A step that may take long begins. It ends when the returned pointer is released.
@@ -72,6 +74,8 @@ struct SourceOptions {
   std::uint32_t dump_pid = 0;  ///< pid for a jitdump that is made from a log, which has no pid
   /// Limit for the jitdumps that are made from JSON and logs, for all sources together.
   std::uint64_t max_made_bytes = JitdumpBytes::kMaxBytes;
+  /// Of the maps; see Map::Options.
+  std::function<void(std::uint64_t part, std::uint64_t whole)> progress = nullptr;
   std::string map_dir = {};  ///< directory with perf-PID.map and jit-PID.dump, or a snapshot
   Roots roots = {};
   SourceObserver* observer = nullptr;  ///< borrowed; null: nothing is reported
@@ -134,8 +138,9 @@ struct Opening {
   ChangedNames changed = {};  ///< names that no perf map can hold
 };
 
-/// Joins the inputs into one map: entries of JSON; the code of a jitdump at `time`. `opening`, if
-/// not null, describes the first. Fails like open_source().
+/// Joins the inputs into one map: entries of JSON; the code of a jitdump at `time`, of which the
+/// observer gets the problems. `opening`, if not null, describes the first. Fails like
+/// open_source().
 PERFMAP_API Result<Map> map_of(std::vector<OpenedInput> opened, const SourceOptions& options,
                                Opening* opening = nullptr, std::uint64_t time = Timeline::kEnd);
 PERFMAP_API Result<Map> map_of(OpenedInput opened, const SourceOptions& options,

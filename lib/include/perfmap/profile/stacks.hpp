@@ -259,7 +259,7 @@ open_recorded_dump(const Recording& recording, RecordedJitOptions options,
 
 /// Converts spans of a log to stacks for a StackWriter: the loop, or "[outside]", and the
 /// categories that are open in it, with the ticks as weights. For a log without events, which has
-/// no loops, "interpret" and the categories.
+/// no loops, the categories alone, or "[not in any section]".
 ///
 ///     LoopStacks stacks(profile);               // read before, with any base
 ///     auto writer = StackWriter::make(format, out, stacks.table(), about, {});  // weighted
@@ -288,6 +288,7 @@ class PERFMAP_API LoopStacks {
   bool add_frames(const LoopSpan& span);
 
   FrameTable table_;
+  bool knows_loops_ = false;
   std::uint32_t outside_ = 0;
   std::vector<std::uint32_t> loops_;  // places, by loop number
   std::vector<std::uint32_t> categories_;
