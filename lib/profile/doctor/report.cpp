@@ -234,7 +234,7 @@ void write_doctor_text(OutputFile& out, const Diagnosis& diagnosis, bool color) 
     if (!diagnosis.runtime_version.empty()) runtime += " " + visible(diagnosis.runtime_version);
     row("runtime", runtime + " (recognized by its " + visible(diagnosis.evidence) + ")");
   } else {
-    row("runtime", "not known to perfmap");
+    row("runtime", diagnosis.concerns_jit() ? "not known to perfmap" : "none with a JIT");
   }
   row("memory", memory_text(diagnosis.memory));
   if (diagnosis.concerns_jit()) {

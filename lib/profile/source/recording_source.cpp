@@ -1,8 +1,12 @@
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unordered_map>
 
+#include "perfmap/map.hpp"
 #include "perfmap/profile/module.hpp"
 #include "perfmap/profile/process_tracker.hpp"
 #include "perfmap/profile/recording.hpp"
@@ -52,6 +56,25 @@ StreamCheck check_recording_start(std::string name) {
   };
 }
 
+/// A source of names that was given in the place of a recording; nothing if it is none.
+std::optional<Error> names_instead(const Input& input) {
+  const SourceKind kind = detect_kind(input.text());
+  bool has_names =
+      kind == SourceKind::jitdump || kind == SourceKind::json || kind == SourceKind::pypylog;
+  if (kind == SourceKind::perf_map) {
+    Diagnostics ignored(1);
+    const std::string_view text = input.text();
+    has_names = parse_map_line(text.substr(0, text.find('\n')), {0, 1, 1}, ignored).has_value();
+  }
+  if (!has_names) return std::nullopt;
+  const std::string readers = kind == SourceKind::pypylog ? "pypylog" : "lint, info and resolve";
+  return Error{Errc::bad_format,
+               input.name() + " is " + with_article(kind) + ", not a recording (perfmap " +
+                   readers + " read" + (kind == SourceKind::pypylog ? "s" : "") + " it)",
+               0,
+               {}};
+}
+
 }  // namespace
 
 Result<Input> open_recording_input(const std::string& path) {
@@ -66,6 +89,7 @@ Result<Input> open_recording_input(const std::string& path) {
   if (!input) return input;
   const SourceKind kind = detect_kind(input->text());
   if (kind == SourceKind::bzip2) return Failure(unsupported_source(path, kind));
+  if (auto names = names_instead(*input)) return Failure(*std::move(names));
   if (!is_expandable(input->text())) return input;
   Result<Input> inner = expanded(*input);
   // A pprof profile is gzip data as well. It stays compressed here, because its reader expands it.
