@@ -28,6 +28,8 @@ struct StacksOptions {
   std::string output = "-";
   std::string format;
   StackOptions stacks;
+  std::string from_text;  ///< of the filter, as typed
+  std::string to_text;
   StackWriter::Options writing;
   bool addresses = false;
   bool lines = false;
@@ -437,7 +439,9 @@ void note_all(const Reading& reading, const StackFilter& filter, const StackStat
 /// Writes the stacks of a recording.
 ExitCode write_stacks(const StacksOptions& options, const Console& console) {
   const StackFilter& filter = options.stacks.filter;
-  if (filter.to < filter.from) return console.fail("--to-time is before --from");
+  if (filter.to < filter.from) {
+    return console.fail("--to-time " + options.to_text + " is before --from " + options.from_text);
+  }
   const bool only_table = options.stats && options.output == "-";
   const StackFormat format = stack_format(options.format).value_or(StackFormat::folded);
   if (format == StackFormat::pprof && !only_table) {
@@ -501,37 +505,39 @@ std::string with_decimals(std::string seconds, std::size_t count) {
 constexpr std::size_t kNanoseconds = 9;
 constexpr std::size_t kMicroseconds = 6;
 
-void add_filters(CommandOptions& command, StackFilter& filter) {
+void add_filters(CommandOptions& command, StacksOptions& options) {
+  StackFilter& filter = options.stacks.filter;
   const auto add_pids = [&](const char* names, std::vector<pid_t>& pids, const char* type,
-                            const char* help) {
+                            const char* help, const Check& check) {
     const auto take = [&pids](const std::string& text) {
       pid_t pid = 0;
       std::from_chars(text.data(), text.data() + text.size(), pid);
       pids.push_back(pid);
     };
-    command.values(names, take, type, help).with_commas().check(check_pid);
+    command.values(names, take, type, help).with_commas().check(check);
   };
-  add_pids("-p,--pid", filter.pids, "PID", "Use only samples of these processes");
-  add_pids("--tid", filter.tids, "TID", "Use only samples of these threads");
+  add_pids("-p,--pid", filter.pids, "PID", "Use only samples of these processes", check_pid);
+  add_pids("--tid", filter.tids, "TID", "Use only samples of these threads", check_tid);
   command.values("--comm", filter.comms, "NAME", "Use only samples of threads with these names")
       .with_commas();
   command.values("--event", filter.events, "NAME", "Use only samples of these events")
       .with_commas();
-  const auto add_end = [&](const char* name, std::uint64_t& end, std::size_t decimals,
-                           const char* help) {
+  const auto add_end = [&](const char* name, std::uint64_t& end, std::string& typed,
+                           std::size_t decimals, const char* help) {
     const auto parse = [decimals](const std::string& text) {
       return parse_seconds(with_decimals(text, decimals));
     };
-    command
-        .value(
-            name, [&end, parse](const std::string& text) { end = *parse(text); }, "SECONDS", help)
-        .check([parse](const std::string& text) {
-          return !text.empty() && parse(text) ? "" : "'" + text + "' is not a time in seconds";
-        });
+    const auto take = [&end, &typed, parse](const std::string& text) {
+      end = *parse(text);
+      typed = text;
+    };
+    command.value(name, take, "SECONDS", help).check([parse](const std::string& text) {
+      return !text.empty() && parse(text) ? "" : "'" + text + "' is not a time in seconds";
+    });
   };
-  add_end("--from", filter.from, kNanoseconds,
+  add_end("--from", filter.from, options.from_text, kNanoseconds,
           "Use only samples from this time on, in seconds of the recording's clock");
-  add_end("--to-time", filter.to, kMicroseconds,
+  add_end("--to-time", filter.to, options.to_text, kMicroseconds,
           "Use only samples up to and including this time; a time with six decimals, as perf "
           "prints it, includes the whole microsecond");
 }
@@ -605,7 +611,7 @@ void declare_stacks(CommandOptions& command) {
   const std::vector<std::string> formats = stack_format_names();
   add_output_format(command, "--format", options.format, formats, kSuffixes, formats.front());
   add_output(command, options.output);
-  add_filters(command, options.stacks.filter);
+  add_filters(command, options);
   const Option lines = command.flag("--lines", options.lines, "Print source lines");
   const Option inlines =
       command.flag("--inlines", options.inlines, "Also print inlined functions, with source lines");

@@ -147,6 +147,8 @@ Option add_no_demangle(CommandOptions& command, bool& demangle);
 
 /// Decimal digits that may be a process id.
 std::string check_pid(const std::string& text);
+/// Decimal digits that may be a thread id.
+std::string check_tid(const std::string& text);
 /// Decimal digits that fit into every counter.
 std::string check_count(const std::string& text);
 
