@@ -122,7 +122,7 @@ ExitCode run(const Options& options, const Console& console) {
 void declare_copy(CommandOptions& command) {
   Options& options = command.runs(run);
   add_sources(command, options.sources,
-              {.help = "A perf map, a jitdump or JSON: a path, '-' or a pid"});
+              {.help = "A perf map, a jitdump or JSON: a path, '-' or a pid", .is_single = true});
   add_source_options(command, options.opening);
   add_append_options(command, options.append);
 }

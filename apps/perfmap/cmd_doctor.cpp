@@ -25,19 +25,15 @@ struct Options {
   bool list_runtimes = false;
 };
 
-ExitCode fail(const Console& console, const Options& options, const Error& error) {
-  const bool forbidden = error.sys_errno == EACCES || error.sys_errno == EPERM;
-  if (!forbidden || ::geteuid() == 0) return console.fail(error);
-  return console.fail(error.message + "; try 'sudo perfmap doctor " + options.subject() + "'");
-}
-
 Result<Diagnosis> examine(pid_t pid, const DoctorOptions& how, const Console& console) {
   const Step step(console, "examining process " + std::to_string(pid));
   return diagnose(pid, how);
 }
 
 ExitCode print(const Result<Diagnosis>& diagnosis, const Options& options, const Console& console) {
-  if (!diagnosis) return fail(console, options, diagnosis.error());
+  if (!diagnosis) {
+    return console.fail(with_rights_advice(diagnosis.error(), "doctor " + options.subject()));
+  }
   if (options.format == "json") {
     write_doctor_json(console.out(), *diagnosis);
   } else {
@@ -141,6 +137,7 @@ void declare_doctor(CommandOptions& command) {
   add_sources(command, options.sources,
               {.help = "A pid, a snapshot, or a recording of perf record; '-' reads a recording "
                        "from standard input",
+               .is_single = true,
                .pid_help = "Examine this process",
                .map_help = "Examine this recording or snapshot; never a pid",
                .dump_help = "Not for doctor, which finds jitdumps itself (see --map-dir)",

@@ -63,7 +63,7 @@ ExitCode run(const Options& options, const Console& console) {
 void declare_tidy(CommandOptions& command) {
   Options& options = command.runs(run);
   add_sources(command, options.sources,
-              {.help = "A perf map, a jitdump or JSON: a path, '-' or a pid"});
+              {.help = "A perf map, a jitdump or JSON: a path, '-' or a pid", .is_single = true});
   add_source_options(command, options.opening);
   const Option output = add_output(command, options.output);
   command.flag("--in-place", options.in_place, "Replace the map").excludes(output);

@@ -67,6 +67,8 @@ constexpr std::array<std::string_view, 5> kGlobalOptions = {"--color", "--quiet"
 constexpr std::size_t kLongestName = 40;
 
 constexpr auto kLast = CLI::MultiOptionPolicy::TakeLast;
+/// The group, of which only CLI11's own help makes use, of Option::single().
+constexpr const char* kSingle = "single";
 
 CLI::Validator validator(const Check& why_not) { return {why_not, ""}; }
 
@@ -369,7 +371,7 @@ OptionDescription describe_option(const CLI::Option& option) {
   result.takes_pid = kind == "PID" || kind == kSource;
   result.takes_list = kind == "IDS";
   result.repeats = result.takes_value && option.get_items_expected_max() > 1 &&
-                   option.get_multi_option_policy() != kLast;
+                   option.get_multi_option_policy() != kLast && option.get_group() != kSingle;
   for (const std::string& value : values_of(type)) {
     result.values.push_back({value, std::string(text_of_value(long_name, value))});
   }
@@ -520,6 +522,7 @@ Option Option::transform(const std::function<std::string(std::string)>& change) 
 }
 Option Option::count(int least, int max) { return Option(option_->expected(least, max)); }
 Option Option::with_commas() { return Option(option_->delimiter(',')); }
+Option Option::single() { return Option(option_->group(kSingle)); }
 Option Option::in_order() { return Option(option_->trigger_on_parse()); }
 Option Option::needs(Option other) { return Option(option_->needs(other.option_)); }
 std::size_t Option::count_read() const { return option_->count(); }

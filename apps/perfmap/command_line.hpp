@@ -42,6 +42,8 @@ class Option {
   Option count(int least, int max);
   /// A value may be a list, separated by commas.
   Option with_commas();
+  /// Only one value makes sense; more are read, to be counted in an error. For completions.
+  Option single();
   /// Each value is taken as soon as it is read: options that fill one list together keep their
   /// order on the command line.
   Option in_order();

@@ -417,7 +417,7 @@ Result<void> choose_target(ConvertOptions& options, const Console& console) {
 
 void add_conversion(CommandOptions& command, ConvertOptions& options) {
   add_sources(command, options.sources,
-              {.help = "A perf map, a jitdump or JSON: a path, '-' or a pid"});
+              {.help = "A perf map, a jitdump or JSON: a path, '-' or a pid", .is_single = true});
   add_source_options(command, options.opening);
   add_output(command, options.output);
   add_output_format(command, "--to", options.to, {"perf-map", "jitdump", "json", "jsonl", "elf"},

@@ -237,7 +237,7 @@ def status_1():
 
 
 @says("2 | The command could not do its work: an error in the command line, a source that cannot be read, a "
-      "process that does not exist, a failed write.")
+      "process that does not exist or may not be examined, a failed write.")
 def status_2():
     for words in ("tidy", "tidy --no-such-option", "tidy gone.map", "tidy a.map -o /dev/full"):
         run(words, status=2)
@@ -245,6 +245,14 @@ def status_2():
     for words in ("resolve 10 -p", "lint -p", "info -p", "doctor -p", "watch -p", "tidy",
                   "snapshot -o saved -p", "merge a.map -p", "diff a.map", "convert --to json", "to-json", "copy -o out.map"):
         assert run(f"{words} {gone}", status=2)[1] == f"perfmap: error: no process {gone}\n", words
+    if os.geteuid() != 0:
+        return
+    pid = os.getpid()
+    for command in ("doctor", "watch", "snapshot -o saved"):
+        done = subprocess.run([PERFMAP, *command.split(), str(pid)], capture_output=True, user=65534, group=65534,
+                              extra_groups=[], text=True, timeout=60)
+        words = f"{command.split()[0]} {pid}" + " -o saved" * command.startswith("snapshot")
+        assert done.returncode == 2 and done.stderr.endswith(f"; try 'sudo perfmap {words}'\n"), (command, done)
 
 
 @says("If one of several sources cannot be opened, `lint` and `resolve` print the error, use the others, and end "
@@ -298,6 +306,15 @@ def kinds():
     run("to-json a.map -o called.dump --to json")
     assert run("tidy called.dump")[0] == "1000 10 one\n2000 10 two\n"
     assert "jitdump" in run("tidy a.map --kind jitdump", status=2)[1]
+
+
+@says("A command for one source or process refuses several.")
+def one_source():
+    for words in ("info a.map b.map", "tidy a.map -m b.map", "to-json a.map b.map", "copy a.map b.map -o c.map",
+                  "doctor 1 2"):
+        assert "expected one SOURCE: a path, '-' or a pid; got 2" in run(words, status=2)[1], words
+    for words in ("watch 1 2", "watch 1 -p 2", "snapshot -p 1 -p 2 -o saved"):
+        assert run(words, status=2)[1] == "perfmap: error: expected one PID; got 2\n", words
 
 
 @says("Sources are positional in every command, except that a pid needs `-p` in `resolve`, where a number is an"
