@@ -100,7 +100,7 @@ ExitCode run(const Options& options, const Console& console) {
   if (!map) return console.fail(map.error());
   const std::string& name = map->input().name();
   if (is_same_file(*map, options.append))
-    return console.fail("cannot copy " + name + " onto itself");
+    return console.fail("cannot write to " + name + ": it is the input");
   const Survey found = survey(*map, console);
   const Result<AppendTarget> target = find_target(options.append, kMapName, console);
   if (!target) return console.fail(target.error());

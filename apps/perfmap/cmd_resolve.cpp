@@ -611,6 +611,8 @@ ExitCode resolve_script(const ResolveOptions& options, const Console& console) {
 }
 
 ExitCode run(const ResolveOptions& options, const Console& console) {
+  const Result<void> there = check_directories({options.source.map_dir, options.symfs});
+  if (!there) return console.fail(there.error());
   if (options.perf_script) {
     if (!options.addresses.empty()) return console.fail("--perf-script takes no addresses");
     if (options.format != "text") return console.fail("--perf-script supports only --format text");

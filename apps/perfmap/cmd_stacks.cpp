@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <filesystem>
 #include <perfmap/json.hpp>
 #include <perfmap/profile/module.hpp>
 #include <perfmap/profile/stack_writer.hpp>
@@ -408,17 +407,6 @@ Result<void> check_not_terminal(const StacksOptions& options, const Console& con
                        {}});
 }
 
-/// Fails if a directory does not exist; it would be ignored otherwise.
-Result<void> check_directories(const StacksOptions& options) {
-  for (const std::string& path : {options.map_dir, options.symfs}) {
-    std::error_code error;
-    if (path.empty() || std::filesystem::is_directory(path, error)) continue;
-    if (!error) error = std::make_error_code(std::errc::not_a_directory);
-    return Failure(Error{Errc::not_found, "cannot open " + path + ": " + error.message(), 0, {}});
-  }
-  return {};
-}
-
 /// Prints notes about the stacks that were written.
 void note_all(const Reading& reading, const StackFilter& filter, const StackStatistics& statistics,
               const Diagnostics& problems, const Console& console) {
@@ -448,7 +436,7 @@ ExitCode write_stacks(const StacksOptions& options, const Console& console) {
     const Result<void> fits = check_not_terminal(options, console);
     if (!fits) return console.fail(fits.error());
   }
-  const Result<void> there = check_directories(options);
+  const Result<void> there = check_directories({options.map_dir, options.symfs});
   if (!there) return console.fail(there.error());
   Result<Input> input = open_recording_input(options.recording);
   if (!input) return console.fail(input.error());

@@ -253,6 +253,14 @@ ExitCode convert_to_jitdump(const ConvertOptions& options, std::vector<OpenedInp
 
 namespace {
 
+/// Fails if the output would replace a source, which is not the result of a conversion.
+Result<void> check_output(const std::string& output, const std::vector<OpenedInput>& opened) {
+  for (const OpenedInput& one : opened) {
+    if (auto other = check_other_file(output, one.input); !other) return other;
+  }
+  return {};
+}
+
 Error refused(const std::string& name, const std::string& what) {
   return {
       Errc::unsupported, name + " is " + what + ": only a jitdump has code for an ELF file", 0, {}};
@@ -263,6 +271,8 @@ Result<Jitdump> open_dump(const ConvertOptions& options, const Console& console)
   Result<std::vector<OpenedInput>> opened =
       open_inputs(options.sources.front(), options.opening, console);
   if (!opened) return Failure(std::move(opened.error()));
+  const Result<void> other = check_output(options.output, *opened);
+  if (!other) return Failure(other.error());
   OpenedInput& last = opened->back();
   if (last.kind == SourceKind::jitdump || last.input.text().empty()) {
     return dump_of(std::move(last), options.opening);
@@ -438,6 +448,8 @@ ExitCode convert(const ConvertOptions& options, const Console& console) {
   opening.dump_pid = pid_of_dump(options.output);
   Result<std::vector<OpenedInput>> opened = open_inputs(options.sources.front(), opening, console);
   if (!opened) return console.fail(opened.error());
+  const Result<void> other = check_output(options.output, *opened);
+  if (!other) return console.fail(other.error());
   return convert_inputs(options, *std::move(opened), console);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <perfmap/diagnostic.hpp>
 #include <span>
 #include <string>
@@ -96,6 +97,16 @@ Roots roots_from_environment() {
   const char* const directory = std::getenv("PERFMAP_TMPDIR");
   if (directory != nullptr && *directory != '\0') roots.tmp = directory;
   return roots;
+}
+
+Result<void> check_directories(std::initializer_list<std::string> directories) {
+  for (const std::string& path : directories) {
+    std::error_code error;
+    if (path.empty() || std::filesystem::is_directory(path, error)) continue;
+    if (!error) error = std::make_error_code(std::errc::not_a_directory);
+    return Failure(Error{Errc::not_found, "cannot open " + path + ": " + error.message(), 0, {}});
+  }
+  return {};
 }
 
 bool reads_stdin(const std::vector<Source>& sources) {

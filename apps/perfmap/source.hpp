@@ -48,6 +48,9 @@ Result<void> check_number(const std::vector<Source>& sources, std::size_t least,
 /// /proc, and /tmp or the directory of PERFMAP_TMPDIR.
 Roots roots_from_environment();
 
+/// Fails if a directory of --map-dir or --symfs does not exist; empty: the option is not given.
+Result<void> check_directories(std::initializer_list<std::string> directories);
+
 bool reads_stdin(const std::vector<Source>& sources);
 
 /// Prints messages about sources.

@@ -417,6 +417,14 @@ def trust():
         child.wait()
 
 
+@says("A directory of `--map-dir` or `--symfs` that does not exist is an error.")
+def directories():
+    for option in ("--map-dir gone", "--symfs gone"):
+        for words in (f"stacks {RECORDING}", f"inject {RECORDING} -o out.data", f"doctor {RECORDING}", "resolve 10 a.map"):
+            assert run(f"{words} {option}", status=2)[1] == \
+                "perfmap: error: cannot open gone: No such file or directory\n", words
+
+
 @says("`PERFMAP_TMPDIR` replaces `/tmp` as the place of maps and dumps.")
 def directory():
     sources()
@@ -465,6 +473,22 @@ def in_place():
     reader = subprocess.Popen(["cat", "fifo"], stdout=subprocess.PIPE)
     run("tidy a.map -o fifo")
     assert reader.communicate()[0] == b"1000 10 one\n2000 10 two\n"
+
+
+@says("FILE must not be the input of `stacks`, `inject`, `lint`, `pypylog`, `convert`, `to-json`, `from-json` or `copy`.")
+def onto_itself():
+    run("to-json a.map -o a.json")
+    shutil.copy(RECORDING, "recording")
+    for words, name in {"stacks recording": "recording", "inject recording": "recording", "lint a.map": "a.map",
+                        "pypylog log": "log", "convert a.map --to perf-map": "a.map", "to-json a.map": "a.map",
+                        "from-json a.json --to perf-map": "a.json", "copy a.map": "a.map",
+                        "convert recording.dump --to elf": "recording.dump"}.items():
+        shutil.copy(DUMP, "recording.dump")
+        os.link(name, "again")
+        before = pathlib.Path(name).read_bytes()
+        assert "it is the input" in run(f"{words} -o again", status=2)[1], words
+        assert pathlib.Path(name).read_bytes() == before, words
+        os.unlink("again")
 
 
 @says("`--format` selects the format of the output, and `--format text` always selects the default.")
