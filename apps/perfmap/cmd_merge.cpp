@@ -105,7 +105,8 @@ ExitCode run(const Options& options, const Console& console) {
 constexpr std::span kSuffixes = std::span(kMapSuffixes).first<3>();
 
 Result<void> choose_target(Options& options, const Console& console) {
-  if (options.keep || options.check) return {};
+  if (options.check) return {};
+  if (options.keep) options.to = "perf-map";
   return choose_format("--to", options.to, options.output, kSuffixes, "perf-map", console);
 }
 

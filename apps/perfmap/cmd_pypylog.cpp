@@ -866,7 +866,11 @@ void add_reading(CommandOptions& command, PypylogOptions& options) {
       .check([](const std::string& text) {
         return refused(text, parse_typed_tick(text).has_value(), "not a number of ticks");
       });
-  command.value("--to", options.to, "KIND", "Write the loops' code as a perf map or a jitdump")
+  command
+      .value("--to", options.to, "KIND",
+             "Write the loops' code as a perf map or a jitdump (by default, if the suffix of -o "
+             "FILE is "
+             ".map or .dump)")
       .one_of({"perf-map", "jitdump"});
 }
 
@@ -893,12 +897,24 @@ constexpr std::array kSuffixes = {
     SuffixFormat{".speedscope.json", "speedscope"},
     SuffixFormat{".json", "json"},
     SuffixFormat{".txt", "text"},
+    SuffixFormat{".map", "perf-map"},
+    SuffixFormat{".dump", "jitdump"},
 };
+/// Those of --format. The others belong to --to.
+constexpr std::span kFormatSuffixes = std::span(kSuffixes).first<6>();
 
 Result<void> choose_format_of(PypylogOptions& options, const Console& console) {
-  if (!options.to.empty() && options.format.empty()) options.format = "text";
-  if (!options.to.empty()) return {};
-  return choose_format("--format", options.format, options.output, kSuffixes, "text", console);
+  const bool has_target = !options.to.empty();
+  std::string chosen = has_target ? options.to : options.format;
+  // The table of a loop is text.
+  if (chosen.empty() && !options.annotate.empty()) chosen = "text";
+  auto fits = choose_format(has_target ? "--to" : "--format", chosen, options.output, kSuffixes,
+                            "text", console);
+  if (!fits) return fits;
+  const bool is_target = chosen == "perf-map" || chosen == "jitdump";
+  (is_target ? options.to : options.format) = chosen;
+  if (options.format.empty()) options.format = "text";
+  return {};
 }
 
 }  // namespace
@@ -909,7 +925,7 @@ void declare_pypylog(CommandOptions& command) {
       .required();
   add_output_format(command, "--format", options.format,
                     {"text", "json", "speedscope", "folded", "html", std::string(kFlameGraph)},
-                    kSuffixes, "text");
+                    kFormatSuffixes, "text");
   add_output(command, options.output);
   const Option by = command
                         .value("--by", taking(options.by, parse_loop_key), "KEY",

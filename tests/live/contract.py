@@ -529,12 +529,14 @@ def suffixes_of_lint():
     check_suffixes("lint", "--fail-level error repeated.map", {".sarif": "sarif", ".json": "json", ".jsonl": "jsonl"}, "--format")
 
 
-@says("`pypylog` | `.flame.html` (flame-graph), `.html`, `.folded`, `.speedscope.json`, `.json`, `.txt` (text)")
+@says("`pypylog` | `.flame.html` (flame-graph), `.html`, `.folded`, `.speedscope.json`, `.json`, `.txt` (text); "
+      "`.map` and `.dump` select `--to`")
 def suffixes_of_pypylog():
     write("log", "[100] {jit-backend\n[110] jit-backend}\n[200] {gc-minor\n[210] gc-minor}\n")
     check_suffixes("pypylog", "log", {
         ".flame.html": "flame-graph", ".html": "html", ".folded": "folded", ".speedscope.json": "speedscope",
         ".json": "json", ".txt": "text"}, "--format")
+    check_suffixes("pypylog", ROOT / "tests/wild/pypy/profile/pypylog", {".map": "perf-map", ".dump": "jitdump"}, "--to")
 
 
 @says("`convert`, `merge` | `.map`, `.json`, `.dump` (jitdump); `convert` also `.jsonl`, `.o` and `.elf`")
@@ -568,7 +570,16 @@ def unknown_suffix():
 def contradiction():
     run(f"stacks {RECORDING} -o wrong.html --format pprof", status=2)
     run("convert a.map -o wrong.json --to jitdump", status=2)
+    run("pypylog log -o wrong.json --to perf-map", status=2)
     assert not os.path.exists("wrong.html") and not os.path.exists("wrong.json")
+
+
+@says("`tidy` and `merge --keep` always write a perf map, so the suffix of another format is an error.")
+def only_maps():
+    for words in ("tidy a.map", "merge --keep a.map b.map"):
+        run(f"{words} -o wrong.json", status=2)
+        assert not os.path.exists("wrong.json")
+        assert run(f"{words} -o right.map") == run(f"{words} -o right.txt") == ("", "")
 
 
 @says("Every JSON output has a schema in [schema/](schema), which is installed in `share/perfmap/schema`.",
