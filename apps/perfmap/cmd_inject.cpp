@@ -130,8 +130,9 @@ ExitCode run(const Options& options, const Console& console) {
   say(*report, console);
   advise_on_foreign(refused, console);
   if (has_nothing) {
-    return console.fail("did not write " + options.output +
-                        ": no jitdump of the recording's processes could be used");
+    return console.fail(
+        "did not write " + options.output +
+        ": no jitdump of the recording's processes could be used (-j FILE names one)");
   }
   return was_refused(*report) ? ExitCode::failed : ExitCode::ok;
 }

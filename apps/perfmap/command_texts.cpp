@@ -219,11 +219,11 @@ constexpr CommandTexts kCommands[] = {
      "Rewrites a perf recording so that perf report and perf annotate name the code of its "
      "jitdumps. The code is put into ELF files beside the new recording.",
      kInjectExamples,
-     "the recording was written; also if no process had mapped a jitdump, or if some jitdumps do "
-     "not exist",
+     "the recording was written; also if no process had mapped a jitdump, or if some, but not all, "
+     "jitdumps cannot be read",
      "",
-     "the recording cannot be read, a jitdump was refused, or a file cannot be written; an error "
-     "in the command line"},
+     "the recording or all of its jitdumps cannot be read (nothing is written); a jitdump was "
+     "refused; an error in the command line; a failed write"},
     {"write", kWriteUsages,
      "Appends one entry to a perf map. With '-', appends the entries on standard input (perf map "
      "lines or JSON lines). With --jitdump, appends records to a jitdump. Names that some readers "
@@ -236,8 +236,8 @@ constexpr CommandTexts kCommands[] = {
      "Appends all entries of a map to another. A jitdump contributes the code that exists at its "
      "end, without overlaps. The process of --to-pid does not have to exist.",
      kCopyExamples, "all entries were written", "",
-     "a source cannot be read or a process does not exist; an error in the command line; a failed "
-     "write"},
+     "a source cannot be read or a process does not exist; with --strict: a name would be changed "
+     "(the other entries are written); an error in the command line; a failed write"},
     {"to-json", kToJsonUsages,
      "Prints a map or a jitdump as JSON. perfmap from-json converts the JSON to the same map "
      "again.",
