@@ -28,7 +28,7 @@ constexpr Example kLintExamples[] = {
     {"Show what a fix would change", "perfmap lint --diff /tmp/perf-42.map"},
     {"Explain a rule", "perfmap lint --explain PM101"}};
 
-constexpr std::string_view kMergeUsages[] = {"perfmap merge SOURCE SOURCE... [OPTIONS]"};
+constexpr std::string_view kMergeUsages[] = {"perfmap merge SOURCE... [OPTIONS]"};
 constexpr Example kMergeExamples[] = {
     {"Merge the map of a parent process with that of its child",
      "perfmap merge parent.map child.map -o merged.map"},
