@@ -114,8 +114,18 @@ ExitCode print_runtimes(const Options& options, const Console& console) {
   return ExitCode::ok;
 }
 
+/// The first option that only recordings support; empty if none is given.
+std::string_view option_of_recordings(const Options& options) {
+  if (!options.map_dir.empty()) return "--map-dir";
+  if (!options.symfs.empty()) return "--symfs";
+  return options.any_owner ? "--any-owner" : "";
+}
+
 ExitCode run(const Options& options, const Console& console) {
-  if (options.list_runtimes) return print_runtimes(options, console);
+  if (options.list_runtimes) {
+    if (!options.sources.empty()) return console.fail("--runtimes takes no SOURCE");
+    return print_runtimes(options, console);
+  }
   const Result<void> number = check_number(options.sources, 1, 1);
   if (!number) return console.fail(number.error());
   if (options.source().as == Source::As::dump) {
@@ -124,10 +134,13 @@ ExitCode run(const Options& options, const Console& console) {
         "(--map-dir DIR sets the directory of jitdumps)");
   }
   const pid_t pid = pid_of_source(options.source());
-  if (pid == 0 && options.subject() != "-" && Snapshot::is_at(options.subject())) {
-    return run_snapshot(options, console);
+  const bool is_snapshot =
+      pid == 0 && options.subject() != "-" && Snapshot::is_at(options.subject());
+  if (pid == 0 && !is_snapshot) return run_recording(options, console);
+  if (const std::string_view other = option_of_recordings(options); !other.empty()) {
+    return console.fail(std::string(other) + " requires a recording");
   }
-  return pid != 0 ? run_process(pid, options, console) : run_recording(options, console);
+  return is_snapshot ? run_snapshot(options, console) : run_process(pid, options, console);
 }
 
 }  // namespace

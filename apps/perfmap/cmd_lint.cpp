@@ -524,9 +524,18 @@ Result<void> check_output(const Options& options, const std::vector<LintSource>&
   return {};
 }
 
+/// --rules and --explain, which use no sources.
+ExitCode print_about_rules(const Options& options, const Console& console) {
+  const std::string name = options.list_rules ? "--rules" : "--explain";
+  if (!options.sources.empty()) return console.fail(name + " takes no SOURCE");
+  if (options.format != "pretty") return console.fail(name + " supports only --format pretty");
+  if (!options.list_rules) return print_explanation(console, options.explain);
+  print_rules(console);
+  return ExitCode::ok;
+}
+
 ExitCode run(const Options& options, const Console& console) {
-  if (options.list_rules) return print_rules(console), ExitCode::ok;
-  if (!options.explain.empty()) return print_explanation(console, options.explain);
+  if (options.list_rules || !options.explain.empty()) return print_about_rules(options, console);
   const Result<void> number = check_number(options.sources, 1, SIZE_MAX);
   if (!number) return console.fail(number.error());
   if (options.statistics && options.format != "pretty" && options.format != "gcc") {
