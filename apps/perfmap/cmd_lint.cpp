@@ -170,9 +170,21 @@ Result<Index> fixed_index(const Map& map, Diagnostics& problems) {
   return index;
 }
 
-/// After the fix these findings are gone, so they are reported now.
-void note_left_out(const Console& console, const Diagnostics& problems) {
-  const std::uint64_t lines = problems.total() - problems.count_of(rule::kAddressWrap);
+/// Lines that are not blank and not entries, such as comments.
+std::uint64_t other_lines_of(const Map& map) {
+  std::uint64_t lines = 0;
+  for (std::string_view text = map.text(); !text.empty();) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    if (line.find_first_not_of(" \t\r") != line.npos) ++lines;
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+  }
+  Diagnostics ignored(1);
+  map.for_each(ignored, [&lines](const Entry&) { lines -= lines == 0 ? 0 : 1; });
+  return lines;
+}
+
+/// After the fix these lines are gone, so they are reported now.
+void note_left_out(const Console& console, std::uint64_t lines) {
   if (lines == 0) return;
   console.note("left out " + std::to_string(lines) +
                (lines == 1 ? " line that is not an entry" : " lines that are not entries"));
@@ -187,11 +199,12 @@ Result<void> rewrite(const Map& map, const Console& console) {
   Diagnostics problems(1);
   const Result<Index> index = fixed_index(map, problems);
   if (!index) return Failure(index.error());
+  const std::uint64_t left_out = other_lines_of(map);
   Result<OutputFile> out = OutputFile::replace(map.input());
   if (!out) return Failure(std::move(out.error()));
   write_portable(*index, *out);
   Result<void> written = commit_whole(*out, index->maps().front().input());
-  if (written) note_left_out(console, problems);
+  if (written) note_left_out(console, left_out);
   return written;
 }
 
@@ -462,6 +475,22 @@ Diagnostics findings_of(const LintSource& source, std::span<const pid_t> namespa
   return found;
 }
 
+/// "fixed 3 findings in a.map (PM005, PM101)".
+void note_fixed(const std::string& name, const Diagnostics& before, const Diagnostics& after,
+                const Console& console) {
+  std::uint64_t count = 0;
+  std::string ids;
+  for (const Rule* rule : rule::all()) {
+    const std::uint64_t had = before.count_of(*rule);
+    const std::uint64_t has = after.count_of(*rule);
+    if (has >= had) continue;
+    count += had - has;
+    ids.append(ids.empty() ? "" : ", ").append(rule->id);
+  }
+  if (count != 0)
+    console.note("fixed " + counted(count, "finding") + " in " + name + " (" + ids + ")");
+}
+
 /// Fixes the source, or prints how. A fixed file is read again, and only its remaining findings
 /// count.
 Result<void> fix_source(LintSource& source, std::span<const pid_t> namespace_pids,
@@ -472,7 +501,9 @@ Result<void> fix_source(LintSource& source, std::span<const pid_t> namespace_pid
   Result<LintSource> again = open_lint_file_again(input_of(source), options.opening);
   if (!again) return Failure(std::move(again.error()));
   source = *std::move(again);
+  const Diagnostics before = std::move(found);
   found = findings_of(source, namespace_pids, options, console);
+  note_fixed(input_of(source).name(), before, found, console);
   return {};
 }
 
