@@ -357,7 +357,8 @@ OptionDescription describe_option(const CLI::Option& option) {
   result.help = option.get_description();
   const std::string type = option.get_type_name();
   const std::string kind = type.substr(0, type.find(':'));
-  const std::string long_name = option.get_lnames().empty() ? "" : option.get_lnames().front();
+  const std::string long_name =
+      option.get_lnames().empty() ? option.get_name() : option.get_lnames().front();
   result.value_name = kind;
   // A file has a name that says which: RECORDING, LOG.
   if (result.names.empty() && kind == kFile) {
