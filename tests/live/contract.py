@@ -360,8 +360,11 @@ def source_options():
 
 
 @says("`resolve ADDR... SOURCE...`: a hexadecimal word is an address, even if a file has that name.",
-      "A word that has a `/` or is not hexadecimal is a file.")
+      "A word that has a `/` or is not hexadecimal is a file.",
+      "A hexadecimal word of more than 64 bits is an error.")
 def words_of_resolve():
+    assert "has more than 64 bits" in run("resolve 11111111111111111 a.map", status=2)[1]
+    assert name_of("0000000000000001000", "a.map") == "one"
     write("beef", "beef 10 file\n")
     assert run("resolve beef a.map")[0].startswith("beef [unknown]")
     assert name_of("beef", "./beef") == "file"
