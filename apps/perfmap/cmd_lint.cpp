@@ -13,11 +13,13 @@
 #include <perfmap/report.hpp>
 #include <string>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <variant>
 #include <vector>
 
 #include "command_line.hpp"
 #include "console.hpp"
+#include "help_text.hpp"
 #include "output.hpp"
 #include "perfmap/text.hpp"
 #include "recording.hpp"
@@ -353,9 +355,10 @@ void print_rules(const Console& console) {
 ExitCode print_explanation(const Console& console, const std::string& id) {
   const Rule* const rule = rule::find(id);
   if (rule == nullptr) return console.fail("no rule " + id + "; --rules lists them");
-  console.out().write(std::string(rule->id) + " (" + std::string(to_string(rule->severity)) +
-                      "): " + std::string(rule->summary) + "\n\n");
-  console.out().write(std::string(rule->explanation) + "\n");
+  const std::size_t width = help_width(STDOUT_FILENO);
+  const std::string title = std::string(rule->id) + " (" + std::string(to_string(rule->severity)) +
+                            "): " + std::string(rule->summary);
+  console.out().write(wrapped(title, width) + "\n" + wrapped(rule->explanation, width));
   return ExitCode::ok;
 }
 

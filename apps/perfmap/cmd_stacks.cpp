@@ -338,10 +338,23 @@ std::string filters_of(const StackFilter& filter) {
   return names;
 }
 
+/// "; the recording is from 3.5 to 4.25 s", if it says so.
+std::string span_text(const Recording& recording) {
+  const std::uint64_t first = recording.facts().first_sample;
+  const std::uint64_t last = recording.facts().last_sample;
+  if (first == 0 && last == 0) return "";
+  return "; the recording's samples are from " + seconds_text(first) + " to " + seconds_text(last);
+}
+
 /// If no sample passes the filters, prints the names that exist: one may be mistyped.
 void note_filters(const Recording& recording, const StackFilter& filter,
                   const StackStatistics& statistics, const Console& console) {
   if (statistics.total.samples != 0 || statistics.filtered == 0) return;
+  const bool only_times =
+      filter.pids.empty() && filter.tids.empty() && filter.comms.empty() && filter.events.empty();
+  if (only_times) {
+    return console.note("no sample is in the span of " + filters_of(filter) + span_text(recording));
+  }
   std::string names;
   for (const RecordedEvent& event : recording.events()) {
     names += (names.empty() ? "" : ", ") + event.name;
