@@ -433,7 +433,7 @@ ExitCode run(const Options& options, const Console& console) {
 void declare_completions(CommandOptions& command) {
   Options& options = command.runs(run);
   options.parser = &command.parser();
-  command.positional("shell", options.shell, "SHELL", "bash, zsh or fish")
+  command.positional("shell", options.shell, "SHELL", "The shell")
       .required()
       .one_of({"bash", "zsh", "fish"});
 }

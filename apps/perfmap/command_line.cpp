@@ -233,7 +233,8 @@ bool add_typed(const CLI::App& app, const std::string& word, std::vector<TypedOp
   for (std::size_t at = 1; at < word.size(); ++at) {
     const std::string name = std::string("-") + word[at];
     const CLI::Option* const option = app.get_option_no_throw(name);
-    typed.push_back({option == nullptr && at == 1 ? word : name, option});
+    const bool is_whole = at == 1 || word[at] == '=';
+    typed.push_back({option == nullptr && is_whole ? word : name, option});
     if (option == nullptr) return false;
     if (takes_value(option)) return at + 1 == word.size();
   }
