@@ -24,6 +24,22 @@ _perfmap_directories() {
   mapfile -t COMPREPLY < <(compgen -d -- "$current")
   compopt -o filenames
 }
+# Whether the command has an argument. Options with a value have '|' between them.
+_perfmap_has_argument() {
+  local word seen= value=
+  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+    if [[ ! $seen ]]; then
+      [[ $word != "$command" ]] || seen=1
+    elif [[ $value ]]; then
+      [[ $word == = ]] || value=
+    elif [[ "|$1|" == *"|$word|"* ]]; then
+      value=1
+    elif [[ $word == - || $word != -* ]]; then
+      return 0
+    fi
+  done
+  return 1
+}
 # Options that count once, '|' between the names of one; and those that may repeat.
 _perfmap_options() {
   local names word words=$2
@@ -43,18 +59,19 @@ _perfmap() {
   elif [[ $previous == = ]]; then
     previous=${COMP_WORDS[COMP_CWORD-2]}
   fi
-  local command= word
+  local command= literal= word
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case $word in
-      resolve|lint|tidy|merge|diff|info|convert|to-json|from-json|stacks|inject|doctor|watch|snapshot|gc|write|copy|pypylog|help|version|completions) command=$word; break ;;
+    case $command$word in
+      resolve|lint|tidy|merge|diff|info|convert|to-json|from-json|stacks|inject|doctor|watch|snapshot|gc|write|copy|pypylog|help|version|completions) command=$word ;;
+      ?*--) [[ $word == -- ]] && literal=1 ;;
     esac
   done
-  if [[ $previous == --color ]]; then
+  if [[ $previous == --color && ! $literal ]]; then
     COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return
   fi
   case $command in
     resolve)
-      case $previous in
+      [[ $literal ]] || case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
         -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
         -m|--map) compopt -o default; COMPREPLY=(); return ;;
@@ -68,13 +85,13 @@ _perfmap() {
         --map-dir) _perfmap_directories; return ;;
         --symfs) _perfmap_directories; return ;;
       esac
-      if [[ $current == -* ]]; then
+      if [[ ! $literal && $current == -* ]]; then
         _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close --overlap --time --lines --inlines --no-demangle --format --perf-script --map-dir --symfs --debuginfod --strict' '-p --pid -m --map -j --jitdump -s --source -i --input'
       else
         COMPREPLY=()
       fi ;;
     lint)
-      case $previous in
+      [[ $literal ]] || case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
         -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
         -m|--map) compopt -o default; COMPREPLY=(); return ;;
@@ -93,13 +110,13 @@ _perfmap() {
         --recording) compopt -o default; COMPREPLY=(); return ;;
         --explain) COMPREPLY=($(compgen -W 'PM001 PM002 PM003 PM004 PM005 PM006 PM007 PM008 PM009 PM010 PM011 PM012 PM013 PM014 PM015 PM020 PM021 PM022 PM023 PM024 PM025 PM030 PM031 PM032 PM033 PM034 PM035 PM060 PM061 PM062 PM063 PM064 PM065 PM066 PM067 PM068 PM069 PM070 PM090 PM091 PM092 PM093 PM094 PM095 PM101 PM102 PM103 PM104 PM105 PM106 PM107 PM108 PM109 PM110 PM111 PM112 PM113 PM114 JD101 JD102 JD103 JD104 JD105 JD106 JD107 JD108 JD109 JD110 JD201 JD202 JD203 JD204 JD205 JD206 JD207 JD208 JD209 JD210 JD211 JD212 JD213 JD214 JD215 JD216 JD301 JD302 JD303 JD304 JD305 JD306 JD307 XF001 XF002 XF003 XF004 XF005 PL101 PL102 PL103 PL104 PL105 PL106 PL107 PL108' -- "$current")); return ;;
       esac
-      if [[ $current == -* ]]; then
+      if [[ ! $literal && $current == -* ]]; then
         _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close --format -o|--output --severity --fail-level --reader --max-findings --recording --statistics --fix --diff --force --rules --explain' '-p --pid -m --map -j --jitdump -s --source -i --input --select --ignore'
       else
         _perfmap_sources
       fi ;;
     tidy)
-      case $previous in
+      [[ $literal ]] || case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
         -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
         -m|--map) compopt -o default; COMPREPLY=(); return ;;
@@ -110,13 +127,15 @@ _perfmap() {
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
         --overlap) COMPREPLY=($(compgen -W 'last first inner' -- "$current")); return ;;
       esac
-      if [[ $current == -* ]]; then
+      if [[ ! $literal && $current == -* ]]; then
         _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close -o|--output --in-place --force --overlap' '-p --pid -m --map -j --jitdump -s --source -i --input'
+      elif _perfmap_has_argument '--color|-p|--pid|-m|--map|-j|--jitdump|-s|--source|-i|--input|--kind|-o|--output|--overlap'; then
+        COMPREPLY=()
       else
         _perfmap_sources
       fi ;;
     merge)
-      case $previous in
+      [[ $literal ]] || case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
         -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
         -m|--map) compopt -o default; COMPREPLY=(); return ;;
@@ -128,13 +147,13 @@ _perfmap() {
         --overlap) COMPREPLY=($(compgen -W 'last first inner' -- "$current")); return ;;
         --to) COMPREPLY=($(compgen -W 'perf-map jitdump json' -- "$current")); return ;;
       esac
-      if [[ $current == -* ]]; then
+      if [[ ! $literal && $current == -* ]]; then
         _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close -o|--output --overlap --keep --check --to' '-p --pid -m --map -j --jitdump -s --source -i --input'
       else
         _perfmap_sources
       fi ;;
     diff)
-      case $previous in
+      [[ $literal ]] || case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
         -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
         -m|--map) compopt -o default; COMPREPLY=(); return ;;
@@ -144,13 +163,13 @@ _perfmap() {
         --kind) COMPREPLY=($(compgen -W 'perf-map jitdump pypylog json' -- "$current")); return ;;
         --format) COMPREPLY=($(compgen -W 'text json' -- "$current")); return ;;
       esac
-      if [[ $current == -* ]]; then
+      if [[ ! $literal && $current == -* ]]; then
         _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close --no-demangle --format' '-p --pid -m --map -j --jitdump -s --source -i --input'
       else
         _perfmap_sources
       fi ;;
     info)
-      case $previous in
+      [[ $literal ]] || case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
         -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
         -m|--map) compopt -o default; COMPREPLY=(); return ;;
@@ -161,13 +180,15 @@ _perfmap() {
         --by) COMPREPLY=($(compgen -W 'name prefix tier' -- "$current")); return ;;
         --format) COMPREPLY=($(compgen -W 'text json' -- "$current")); return ;;
       esac
-      if [[ $current == -* ]]; then
+      if [[ ! $literal && $current == -* ]]; then
         _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close --by --no-demangle --format' '-p --pid -m --map -j --jitdump -s --source -i --input'
+      elif _perfmap_has_argument '--color|-p|--pid|-m|--map|-j|--jitdump|-s|--source|-i|--input|--kind|--by|--format'; then
+        COMPREPLY=()
       else
         _perfmap_sources
       fi ;;
     convert)
-      case $previous in
+      [[ $literal ]] || case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
         -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
         -m|--map) compopt -o default; COMPREPLY=(); return ;;
@@ -180,13 +201,15 @@ _perfmap() {
         --overlap) COMPREPLY=($(compgen -W 'last first inner' -- "$current")); return ;;
         --time) COMPREPLY=(); return ;;
       esac
-      if [[ $current == -* ]]; then
+      if [[ ! $literal && $current == -* ]]; then
         _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close -o|--output --to --effective --overlap --time --code' '-p --pid -m --map -j --jitdump -s --source -i --input'
+      elif _perfmap_has_argument '--color|-p|--pid|-m|--map|-j|--jitdump|-s|--source|-i|--input|--kind|-o|--output|--to|--overlap|--time'; then
+        COMPREPLY=()
       else
         _perfmap_sources
       fi ;;
     to-json)
-      case $previous in
+      [[ $literal ]] || case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
         -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
         -m|--map) compopt -o default; COMPREPLY=(); return ;;
@@ -199,13 +222,15 @@ _perfmap() {
         --overlap) COMPREPLY=($(compgen -W 'last first inner' -- "$current")); return ;;
         --time) COMPREPLY=(); return ;;
       esac
-      if [[ $current == -* ]]; then
+      if [[ ! $literal && $current == -* ]]; then
         _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close -o|--output --to --effective --overlap --time --code' '-p --pid -m --map -j --jitdump -s --source -i --input'
+      elif _perfmap_has_argument '--color|-p|--pid|-m|--map|-j|--jitdump|-s|--source|-i|--input|--kind|-o|--output|--to|--overlap|--time'; then
+        COMPREPLY=()
       else
         _perfmap_sources
       fi ;;
     from-json)
-      case $previous in
+      [[ $literal ]] || case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
         -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
         -m|--map) compopt -o default; COMPREPLY=(); return ;;
@@ -218,13 +243,15 @@ _perfmap() {
         --overlap) COMPREPLY=($(compgen -W 'last first inner' -- "$current")); return ;;
         --time) COMPREPLY=(); return ;;
       esac
-      if [[ $current == -* ]]; then
+      if [[ ! $literal && $current == -* ]]; then
         _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close -o|--output --to --effective --overlap --time --code' '-p --pid -m --map -j --jitdump -s --source -i --input'
+      elif _perfmap_has_argument '--color|-p|--pid|-m|--map|-j|--jitdump|-s|--source|-i|--input|--kind|-o|--output|--to|--overlap|--time'; then
+        COMPREPLY=()
       else
         _perfmap_sources
       fi ;;
     stacks)
-      case $previous in
+      [[ $literal ]] || case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
         -m|--map) compopt -o default; COMPREPLY=(); return ;;
         -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
@@ -244,13 +271,13 @@ _perfmap() {
         --symfs) _perfmap_directories; return ;;
         --kallsyms) compopt -o default; COMPREPLY=(); return ;;
       esac
-      if [[ $current == -* ]]; then
+      if [[ ! $literal && $current == -* ]]; then
         _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --format -o|--output --from --to-time --lines --inlines --addresses --no-demangle --no-kernel --merge-tiers --with-pid --stats --max-stack --stitch --scan --jit-cfi --threads --map-dir --symfs --kallsyms --any-owner --debuginfod' '-m --map -j --jitdump -s --source -i --input -p --pid --tid --comm --event'
       else
         compopt -o default; COMPREPLY=()
       fi ;;
     inject)
-      case $previous in
+      [[ $literal ]] || case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
         -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
@@ -258,13 +285,15 @@ _perfmap() {
         --symfs) _perfmap_directories; return ;;
         --elf-dir) _perfmap_directories; return ;;
       esac
-      if [[ $current == -* ]]; then
+      if [[ ! $literal && $current == -* ]]; then
         _perfmap_options '-h|--help --color -q|--quiet -v|--verbose -o|--output --map-dir --symfs --elf-dir --any-owner' '-j --jitdump'
+      elif _perfmap_has_argument '--color|-o|--output|-j|--jitdump|--map-dir|--symfs|--elf-dir'; then
+        COMPREPLY=()
       else
         compopt -o default; COMPREPLY=()
       fi ;;
     doctor)
-      case $previous in
+      [[ $literal ]] || case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
         -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
         -m|--map) compopt -o default; COMPREPLY=(); return ;;
@@ -275,57 +304,63 @@ _perfmap() {
         --map-dir) _perfmap_directories; return ;;
         --symfs) _perfmap_directories; return ;;
       esac
-      if [[ $current == -* ]]; then
+      if [[ ! $literal && $current == -* ]]; then
         _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --format --map-dir --symfs --runtimes --any-owner' '-p --pid -m --map -j --jitdump -s --source -i --input'
+      elif _perfmap_has_argument '--color|-p|--pid|-m|--map|-j|--jitdump|-s|--source|-i|--input|--format|--map-dir|--symfs'; then
+        COMPREPLY=()
       else
         _perfmap_sources
       fi ;;
     watch)
-      case $previous in
+      [[ $literal ]] || case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
         -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
         --format) COMPREPLY=($(compgen -W 'text jsonl' -- "$current")); return ;;
       esac
-      if [[ $current == -* ]]; then
+      if [[ ! $literal && $current == -* ]]; then
         _perfmap_options '-h|--help --color -q|--quiet -v|--verbose -p|--pid --new-only --any-owner --no-demangle --format' ''
+      elif _perfmap_has_argument '--color|-p|--pid|--format'; then
+        COMPREPLY=()
       else
         COMPREPLY=(); _perfmap_pids
       fi ;;
     snapshot)
-      case $previous in
+      [[ $literal ]] || case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
         -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
         -o|--output) _perfmap_directories; return ;;
       esac
-      if [[ $current == -* ]]; then
+      if [[ ! $literal && $current == -* ]]; then
         _perfmap_options '-h|--help --color -q|--quiet -v|--verbose -p|--pid -o|--output --any-owner --with-command-line' ''
+      elif _perfmap_has_argument '--color|-p|--pid|-o|--output'; then
+        COMPREPLY=()
       else
         COMPREPLY=(); _perfmap_pids
       fi ;;
     gc)
-      case $previous in
+      [[ $literal ]] || case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
         --format) COMPREPLY=($(compgen -W 'text json' -- "$current")); return ;;
       esac
-      if [[ $current == -* ]]; then
+      if [[ ! $literal && $current == -* ]]; then
         _perfmap_options '-h|--help --color -q|--quiet -v|--verbose -n|--dry-run --any-owner --one-namespace --format' ''
       else
         COMPREPLY=()
       fi ;;
     write)
-      case $previous in
+      [[ $literal ]] || case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
         --to-pid) COMPREPLY=(); _perfmap_pids; return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
         --code) compopt -o default; COMPREPLY=(); return ;;
       esac
-      if [[ $current == -* ]]; then
+      if [[ ! $literal && $current == -* ]]; then
         _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --to-pid -o|--output --strict --jitdump --code' ''
       else
         COMPREPLY=()
       fi ;;
     copy)
-      case $previous in
+      [[ $literal ]] || case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
         -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
         -m|--map) compopt -o default; COMPREPLY=(); return ;;
@@ -336,13 +371,15 @@ _perfmap() {
         --to-pid) COMPREPLY=(); _perfmap_pids; return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
       esac
-      if [[ $current == -* ]]; then
+      if [[ ! $literal && $current == -* ]]; then
         _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --kind --any-owner --stop-at-close --to-pid -o|--output --strict' '-p --pid -m --map -j --jitdump -s --source -i --input'
+      elif _perfmap_has_argument '--color|-p|--pid|-m|--map|-j|--jitdump|-s|--source|-i|--input|--kind|--to-pid|-o|--output'; then
+        COMPREPLY=()
       else
         _perfmap_sources
       fi ;;
     pypylog)
-      case $previous in
+      [[ $literal ]] || case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
         --format) COMPREPLY=($(compgen -W 'text json speedscope folded html flame-graph' -- "$current")); return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
@@ -358,35 +395,41 @@ _perfmap() {
         -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
         --time-conv) COMPREPLY=(); return ;;
       esac
-      if [[ $current == -* ]]; then
+      if [[ ! $literal && $current == -* ]]; then
         _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --format -o|--output --by --top --annotate --ticks --inner-bridges --from --to-time --to --perf-data -p|--pid --time-conv' ''
+      elif _perfmap_has_argument '--color|--format|-o|--output|--by|--top|--annotate|--ticks|--inner-bridges|--from|--to-time|--to|--perf-data|-p|--pid|--time-conv'; then
+        COMPREPLY=()
       else
         compopt -o default; COMPREPLY=()
       fi ;;
     help)
-      case $previous in
+      [[ $literal ]] || case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
       esac
-      if [[ $current == -* ]]; then
+      if [[ ! $literal && $current == -* ]]; then
         _perfmap_options '-h|--help --color -q|--quiet -v|--verbose' ''
+      elif _perfmap_has_argument '--color'; then
+        COMPREPLY=()
       else
         COMPREPLY=($(compgen -W 'resolve lint tidy merge diff info convert to-json from-json stacks inject doctor watch snapshot gc write copy pypylog help version completions' -- "$current"))
       fi ;;
     version)
-      case $previous in
+      [[ $literal ]] || case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
       esac
-      if [[ $current == -* ]]; then
+      if [[ ! $literal && $current == -* ]]; then
         _perfmap_options '-h|--help --color -q|--quiet -v|--verbose' ''
       else
         COMPREPLY=()
       fi ;;
     completions)
-      case $previous in
+      [[ $literal ]] || case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
       esac
-      if [[ $current == -* ]]; then
+      if [[ ! $literal && $current == -* ]]; then
         _perfmap_options '-h|--help --color -q|--quiet -v|--verbose' ''
+      elif _perfmap_has_argument '--color'; then
+        COMPREPLY=()
       else
         COMPREPLY=($(compgen -W 'bash zsh fish' -- "$current"))
       fi ;;

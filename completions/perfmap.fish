@@ -19,6 +19,22 @@ function __perfmap_given
   end
   return 1
 end
+# Whether the command has an argument: NAMES of options that have a value.
+function __perfmap_has_argument
+  set -l value false
+  set -l command false
+  for word in (commandline -opc)[2..]
+    if test $value = true
+      set value false
+    else if contains -- $word $argv
+      set value true
+    else if not string match -q -- '-?*' $word
+      test $command = true; and return 0
+      set command true
+    end
+  end
+  return 1
+end
 complete -c perfmap -n '__perfmap_no_command; and not __perfmap_given flag -V --version' -s V -l version -d 'Print the version'
 complete -c perfmap -n '__perfmap_no_command; and not __perfmap_given flag -h --help' -s h -l help -d 'Print this help'
 complete -c perfmap -n '__perfmap_no_command; and not __perfmap_given value --color' -l color -x -a 'auto\\t\'On a terminal\' always\\t\'Also in files and pipes\' never\\t\'No colour\'' -d 'Print colours always, never, or only on a terminal (default: auto)'
@@ -87,7 +103,7 @@ complete -c perfmap -n '__fish_seen_subcommand_from lint' -l select -x -a '(__fi
 complete -c perfmap -n '__fish_seen_subcommand_from lint' -l ignore -x -a '(__fish_complete_list , __perfmap_rules)' -d 'Do not apply these rules'
 complete -c perfmap -n '__fish_seen_subcommand_from lint; and not __perfmap_given value --severity' -l severity -x -a 'info\\t\'All findings\' warning\\t\'Warnings and errors\' error\\t\'Errors\'' -d 'Report findings of this level or above (default: info)'
 complete -c perfmap -n '__fish_seen_subcommand_from lint; and not __perfmap_given value --fail-level' -l fail-level -x -a 'info\\t\'Any finding\' warning\\t\'A warning or error\' error\\t\'An error\' never\\t\'Findings do not matter\'' -d 'Exit with status 1 for findings of this level or above (default: warning)'
-complete -c perfmap -n '__fish_seen_subcommand_from lint; and not __perfmap_given value --reader' -l reader -x -a 'perf\\t\'perf\' bcc\\t\'bcc\' blazesym\\t\'blazesym\' samply\\t\'samply\' all\\t\'Any reader\'' -d 'Report only findings that affect this reader (default: all)'
+complete -c perfmap -n '__fish_seen_subcommand_from lint; and not __perfmap_given value --reader' -l reader -x -a 'perf\\t\'Linux perf\' bcc\\t\'BPF Compiler Collection\' blazesym\\t\'Symbolizer of BPF tools\' samply\\t\'Profiler with the viewer of Firefox\' all\\t\'Any reader\'' -d 'Report only findings that affect this reader (default: all)'
 complete -c perfmap -n '__fish_seen_subcommand_from lint; and not __perfmap_given value --max-findings' -l max-findings -x -d 'Print at most N findings of each rule; 0: all (default: 20)'
 complete -c perfmap -n '__fish_seen_subcommand_from lint; and not __perfmap_given value --recording' -l recording -r -F -d 'Also compare the files with this recording (perf.data) of their processes'
 complete -c perfmap -n '__fish_seen_subcommand_from lint; and not __perfmap_given flag --statistics' -l statistics -d 'Print only the number of findings of each rule'
@@ -113,7 +129,7 @@ complete -c perfmap -n '__fish_seen_subcommand_from tidy; and not __perfmap_give
 complete -c perfmap -n '__fish_seen_subcommand_from tidy; and not __perfmap_given flag --in-place' -l in-place -d 'Replace the map'
 complete -c perfmap -n '__fish_seen_subcommand_from tidy; and not __perfmap_given flag --force' -l force -d 'Replace the map even while a process has it open for writing'
 complete -c perfmap -n '__fish_seen_subcommand_from tidy; and not __perfmap_given value --overlap' -l overlap -x -a 'last\\t\'The later line and source wins\' first\\t\'The earlier line and source wins\' inner\\t\'The shortest entry wins\'' -d 'Which entry wins where entries overlap (default: last)'
-complete -c perfmap -n '__fish_seen_subcommand_from tidy' -F -a '(__perfmap_pids)' -d 'A perf map, a jitdump or JSON: a path, \'-\' or a pid'
+complete -c perfmap -n '__fish_seen_subcommand_from tidy; and not __perfmap_has_argument --color -p --pid -m --map -j --jitdump -s --source -i --input --kind -o --output --overlap' -F -a '(__perfmap_pids)' -d 'A perf map, a jitdump or JSON: a path, \'-\' or a pid'
 complete -c perfmap -n '__fish_seen_subcommand_from merge; and not __perfmap_given flag -h --help' -s h -l help -d 'Print this help'
 complete -c perfmap -n '__fish_seen_subcommand_from merge; and not __perfmap_given value --color' -l color -x -a 'auto\\t\'On a terminal\' always\\t\'Also in files and pipes\' never\\t\'No colour\'' -d 'Print colours always, never, or only on a terminal (default: auto)'
 complete -c perfmap -n '__fish_seen_subcommand_from merge; and not __perfmap_given flag -q --quiet' -s q -l quiet -d 'Do not print notes or warnings'
@@ -162,7 +178,7 @@ complete -c perfmap -n '__fish_seen_subcommand_from info; and not __perfmap_give
 complete -c perfmap -n '__fish_seen_subcommand_from info; and not __perfmap_given value --by' -l by -x -a 'name\\t\'Name without its tier\' prefix\\t\'Beginning of the name\' tier\\t\'Compiler tier\'' -d 'Print bytes and entries by name, prefix or tier'
 complete -c perfmap -n '__fish_seen_subcommand_from info; and not __perfmap_given flag --no-demangle' -l no-demangle -d 'Do not demangle names'
 complete -c perfmap -n '__fish_seen_subcommand_from info; and not __perfmap_given value --format' -l format -x -a 'text\\t\'Text\' json\\t\'One JSON object\'' -d 'Output format (default: text)'
-complete -c perfmap -n '__fish_seen_subcommand_from info' -F -a '(__perfmap_pids)' -d 'A perf map, a jitdump or JSON: a path, \'-\' or a pid'
+complete -c perfmap -n '__fish_seen_subcommand_from info; and not __perfmap_has_argument --color -p --pid -m --map -j --jitdump -s --source -i --input --kind --by --format' -F -a '(__perfmap_pids)' -d 'A perf map, a jitdump or JSON: a path, \'-\' or a pid'
 complete -c perfmap -n '__fish_seen_subcommand_from convert; and not __perfmap_given flag -h --help' -s h -l help -d 'Print this help'
 complete -c perfmap -n '__fish_seen_subcommand_from convert; and not __perfmap_given value --color' -l color -x -a 'auto\\t\'On a terminal\' always\\t\'Also in files and pipes\' never\\t\'No colour\'' -d 'Print colours always, never, or only on a terminal (default: auto)'
 complete -c perfmap -n '__fish_seen_subcommand_from convert; and not __perfmap_given flag -q --quiet' -s q -l quiet -d 'Do not print notes or warnings'
@@ -181,7 +197,7 @@ complete -c perfmap -n '__fish_seen_subcommand_from convert; and not __perfmap_g
 complete -c perfmap -n '__fish_seen_subcommand_from convert; and not __perfmap_given value --overlap' -l overlap -x -a 'last\\t\'The later line and source wins\' first\\t\'The earlier line and source wins\' inner\\t\'The shortest entry wins\'' -d 'Which entry wins where entries overlap (default: last)'
 complete -c perfmap -n '__fish_seen_subcommand_from convert; and not __perfmap_given value --time' -l time -x -d 'Use the names and code that were valid at this time, in seconds (default: the end)'
 complete -c perfmap -n '__fish_seen_subcommand_from convert; and not __perfmap_given flag --code' -l code -d 'Print the code of a jitdump, too, in base64 (JSON)'
-complete -c perfmap -n '__fish_seen_subcommand_from convert' -F -a '(__perfmap_pids)' -d 'A perf map, a jitdump or JSON: a path, \'-\' or a pid'
+complete -c perfmap -n '__fish_seen_subcommand_from convert; and not __perfmap_has_argument --color -p --pid -m --map -j --jitdump -s --source -i --input --kind -o --output --to --overlap --time' -F -a '(__perfmap_pids)' -d 'A perf map, a jitdump or JSON: a path, \'-\' or a pid'
 complete -c perfmap -n '__fish_seen_subcommand_from to-json; and not __perfmap_given flag -h --help' -s h -l help -d 'Print this help'
 complete -c perfmap -n '__fish_seen_subcommand_from to-json; and not __perfmap_given value --color' -l color -x -a 'auto\\t\'On a terminal\' always\\t\'Also in files and pipes\' never\\t\'No colour\'' -d 'Print colours always, never, or only on a terminal (default: auto)'
 complete -c perfmap -n '__fish_seen_subcommand_from to-json; and not __perfmap_given flag -q --quiet' -s q -l quiet -d 'Do not print notes or warnings'
@@ -200,7 +216,7 @@ complete -c perfmap -n '__fish_seen_subcommand_from to-json; and not __perfmap_g
 complete -c perfmap -n '__fish_seen_subcommand_from to-json; and not __perfmap_given value --overlap' -l overlap -x -a 'last\\t\'The later line and source wins\' first\\t\'The earlier line and source wins\' inner\\t\'The shortest entry wins\'' -d 'Which entry wins where entries overlap (default: last)'
 complete -c perfmap -n '__fish_seen_subcommand_from to-json; and not __perfmap_given value --time' -l time -x -d 'Use the names and code that were valid at this time, in seconds (default: the end)'
 complete -c perfmap -n '__fish_seen_subcommand_from to-json; and not __perfmap_given flag --code' -l code -d 'Print the code of a jitdump, too, in base64 (JSON)'
-complete -c perfmap -n '__fish_seen_subcommand_from to-json' -F -a '(__perfmap_pids)' -d 'A perf map, a jitdump or JSON: a path, \'-\' or a pid'
+complete -c perfmap -n '__fish_seen_subcommand_from to-json; and not __perfmap_has_argument --color -p --pid -m --map -j --jitdump -s --source -i --input --kind -o --output --to --overlap --time' -F -a '(__perfmap_pids)' -d 'A perf map, a jitdump or JSON: a path, \'-\' or a pid'
 complete -c perfmap -n '__fish_seen_subcommand_from from-json; and not __perfmap_given flag -h --help' -s h -l help -d 'Print this help'
 complete -c perfmap -n '__fish_seen_subcommand_from from-json; and not __perfmap_given value --color' -l color -x -a 'auto\\t\'On a terminal\' always\\t\'Also in files and pipes\' never\\t\'No colour\'' -d 'Print colours always, never, or only on a terminal (default: auto)'
 complete -c perfmap -n '__fish_seen_subcommand_from from-json; and not __perfmap_given flag -q --quiet' -s q -l quiet -d 'Do not print notes or warnings'
@@ -219,7 +235,7 @@ complete -c perfmap -n '__fish_seen_subcommand_from from-json; and not __perfmap
 complete -c perfmap -n '__fish_seen_subcommand_from from-json; and not __perfmap_given value --overlap' -l overlap -x -a 'last\\t\'The later line and source wins\' first\\t\'The earlier line and source wins\' inner\\t\'The shortest entry wins\'' -d 'Which entry wins where entries overlap (default: last)'
 complete -c perfmap -n '__fish_seen_subcommand_from from-json; and not __perfmap_given value --time' -l time -x -d 'Use the names and code that were valid at this time, in seconds (default: the end)'
 complete -c perfmap -n '__fish_seen_subcommand_from from-json; and not __perfmap_given flag --code' -l code -d 'Print the code of a jitdump, too, in base64 (JSON)'
-complete -c perfmap -n '__fish_seen_subcommand_from from-json' -F -a '(__perfmap_pids)' -d 'A perf map, a jitdump or JSON: a path, \'-\' or a pid'
+complete -c perfmap -n '__fish_seen_subcommand_from from-json; and not __perfmap_has_argument --color -p --pid -m --map -j --jitdump -s --source -i --input --kind -o --output --to --overlap --time' -F -a '(__perfmap_pids)' -d 'A perf map, a jitdump or JSON: a path, \'-\' or a pid'
 complete -c perfmap -n '__fish_seen_subcommand_from stacks; and not __perfmap_given flag -h --help' -s h -l help -d 'Print this help'
 complete -c perfmap -n '__fish_seen_subcommand_from stacks; and not __perfmap_given value --color' -l color -x -a 'auto\\t\'On a terminal\' always\\t\'Also in files and pipes\' never\\t\'No colour\'' -d 'Print colours always, never, or only on a terminal (default: auto)'
 complete -c perfmap -n '__fish_seen_subcommand_from stacks; and not __perfmap_given flag -q --quiet' -s q -l quiet -d 'Do not print notes or warnings'
@@ -265,7 +281,7 @@ complete -c perfmap -n '__fish_seen_subcommand_from inject; and not __perfmap_gi
 complete -c perfmap -n '__fish_seen_subcommand_from inject; and not __perfmap_given value --symfs' -l symfs -x -a '(__fish_complete_directories)' -d 'Look for the files of processes below this directory, at their original paths'
 complete -c perfmap -n '__fish_seen_subcommand_from inject; and not __perfmap_given value --elf-dir' -l elf-dir -x -a '(__fish_complete_directories)' -d 'Write the ELF files to this directory (default: the directory of the new recording)'
 complete -c perfmap -n '__fish_seen_subcommand_from inject; and not __perfmap_given flag --any-owner' -l any-owner -d 'Also use dumps that belong to another user'
-complete -c perfmap -n '__fish_seen_subcommand_from inject' -F -d 'A recording of perf record, or \'-\''
+complete -c perfmap -n '__fish_seen_subcommand_from inject; and not __perfmap_has_argument --color -o --output -j --jitdump --map-dir --symfs --elf-dir' -F -d 'A recording of perf record, or \'-\''
 complete -c perfmap -n '__fish_seen_subcommand_from doctor; and not __perfmap_given flag -h --help' -s h -l help -d 'Print this help'
 complete -c perfmap -n '__fish_seen_subcommand_from doctor; and not __perfmap_given value --color' -l color -x -a 'auto\\t\'On a terminal\' always\\t\'Also in files and pipes\' never\\t\'No colour\'' -d 'Print colours always, never, or only on a terminal (default: auto)'
 complete -c perfmap -n '__fish_seen_subcommand_from doctor; and not __perfmap_given flag -q --quiet' -s q -l quiet -d 'Do not print notes or warnings'
@@ -280,7 +296,7 @@ complete -c perfmap -n '__fish_seen_subcommand_from doctor; and not __perfmap_gi
 complete -c perfmap -n '__fish_seen_subcommand_from doctor; and not __perfmap_given value --symfs' -l symfs -x -a '(__fish_complete_directories)' -d 'For a recording: look for the files of its processes below this directory, at their original paths'
 complete -c perfmap -n '__fish_seen_subcommand_from doctor; and not __perfmap_given flag --runtimes' -l runtimes -d 'List the runtimes, and how to start each so that its code has names'
 complete -c perfmap -n '__fish_seen_subcommand_from doctor; and not __perfmap_given flag --any-owner' -l any-owner -d 'For a recording: also use maps and dumps that belong to another user'
-complete -c perfmap -n '__fish_seen_subcommand_from doctor' -F -a '(__perfmap_pids)' -d 'A pid, a snapshot, or a recording of perf record; \'-\' reads a recording from standard input'
+complete -c perfmap -n '__fish_seen_subcommand_from doctor; and not __perfmap_has_argument --color -p --pid -m --map -j --jitdump -s --source -i --input --format --map-dir --symfs' -F -a '(__perfmap_pids)' -d 'A pid, a snapshot, or a recording of perf record; \'-\' reads a recording from standard input'
 complete -c perfmap -n '__fish_seen_subcommand_from watch; and not __perfmap_given flag -h --help' -s h -l help -d 'Print this help'
 complete -c perfmap -n '__fish_seen_subcommand_from watch; and not __perfmap_given value --color' -l color -x -a 'auto\\t\'On a terminal\' always\\t\'Also in files and pipes\' never\\t\'No colour\'' -d 'Print colours always, never, or only on a terminal (default: auto)'
 complete -c perfmap -n '__fish_seen_subcommand_from watch; and not __perfmap_given flag -q --quiet' -s q -l quiet -d 'Do not print notes or warnings'
@@ -290,7 +306,7 @@ complete -c perfmap -n '__fish_seen_subcommand_from watch; and not __perfmap_giv
 complete -c perfmap -n '__fish_seen_subcommand_from watch; and not __perfmap_given flag --any-owner' -l any-owner -d 'Also use maps and dumps that belong to another user'
 complete -c perfmap -n '__fish_seen_subcommand_from watch; and not __perfmap_given flag --no-demangle' -l no-demangle -d 'Do not demangle names'
 complete -c perfmap -n '__fish_seen_subcommand_from watch; and not __perfmap_given value --format' -l format -x -a 'text\\t\'Text\' jsonl\\t\'One JSON object a line\'' -d 'Output format (default: text)'
-complete -c perfmap -n '__fish_seen_subcommand_from watch' -a '(__fish_complete_pids)' -d 'The process'
+complete -c perfmap -n '__fish_seen_subcommand_from watch; and not __perfmap_has_argument --color -p --pid --format' -a '(__fish_complete_pids)' -d 'The process'
 complete -c perfmap -n '__fish_seen_subcommand_from snapshot; and not __perfmap_given flag -h --help' -s h -l help -d 'Print this help'
 complete -c perfmap -n '__fish_seen_subcommand_from snapshot; and not __perfmap_given value --color' -l color -x -a 'auto\\t\'On a terminal\' always\\t\'Also in files and pipes\' never\\t\'No colour\'' -d 'Print colours always, never, or only on a terminal (default: auto)'
 complete -c perfmap -n '__fish_seen_subcommand_from snapshot; and not __perfmap_given flag -q --quiet' -s q -l quiet -d 'Do not print notes or warnings'
@@ -299,7 +315,7 @@ complete -c perfmap -n '__fish_seen_subcommand_from snapshot; and not __perfmap_
 complete -c perfmap -n '__fish_seen_subcommand_from snapshot; and not __perfmap_given value -o --output' -s o -l output -x -a '(__fish_complete_directories)' -d 'Write the snapshot to this directory, which must be new or empty'
 complete -c perfmap -n '__fish_seen_subcommand_from snapshot; and not __perfmap_given flag --any-owner' -l any-owner -d 'Also use maps and dumps that belong to another user'
 complete -c perfmap -n '__fish_seen_subcommand_from snapshot; and not __perfmap_given flag --with-command-line' -l with-command-line -d 'Also copy the command line, which may contain passwords'
-complete -c perfmap -n '__fish_seen_subcommand_from snapshot' -a '(__fish_complete_pids)' -d 'The process'
+complete -c perfmap -n '__fish_seen_subcommand_from snapshot; and not __perfmap_has_argument --color -p --pid -o --output' -a '(__fish_complete_pids)' -d 'The process'
 complete -c perfmap -n '__fish_seen_subcommand_from gc; and not __perfmap_given flag -h --help' -s h -l help -d 'Print this help'
 complete -c perfmap -n '__fish_seen_subcommand_from gc; and not __perfmap_given value --color' -l color -x -a 'auto\\t\'On a terminal\' always\\t\'Also in files and pipes\' never\\t\'No colour\'' -d 'Print colours always, never, or only on a terminal (default: auto)'
 complete -c perfmap -n '__fish_seen_subcommand_from gc; and not __perfmap_given flag -q --quiet' -s q -l quiet -d 'Do not print notes or warnings'
@@ -333,7 +349,7 @@ complete -c perfmap -n '__fish_seen_subcommand_from copy; and not __perfmap_give
 complete -c perfmap -n '__fish_seen_subcommand_from copy; and not __perfmap_given value --to-pid' -l to-pid -x -a '(__fish_complete_pids)' -d 'Append to the map of this process in /tmp; the process does not have to exist'
 complete -c perfmap -n '__fish_seen_subcommand_from copy; and not __perfmap_given value -o --output' -s o -l output -r -F -d 'Append to this file'
 complete -c perfmap -n '__fish_seen_subcommand_from copy; and not __perfmap_given flag --strict' -l strict -d 'Refuse names that some readers do not accept, instead of changing them'
-complete -c perfmap -n '__fish_seen_subcommand_from copy' -F -a '(__perfmap_pids)' -d 'A perf map, a jitdump or JSON: a path, \'-\' or a pid'
+complete -c perfmap -n '__fish_seen_subcommand_from copy; and not __perfmap_has_argument --color -p --pid -m --map -j --jitdump -s --source -i --input --kind --to-pid -o --output' -F -a '(__perfmap_pids)' -d 'A perf map, a jitdump or JSON: a path, \'-\' or a pid'
 complete -c perfmap -n '__fish_seen_subcommand_from pypylog; and not __perfmap_given flag -h --help' -s h -l help -d 'Print this help'
 complete -c perfmap -n '__fish_seen_subcommand_from pypylog; and not __perfmap_given value --color' -l color -x -a 'auto\\t\'On a terminal\' always\\t\'Also in files and pipes\' never\\t\'No colour\'' -d 'Print colours always, never, or only on a terminal (default: auto)'
 complete -c perfmap -n '__fish_seen_subcommand_from pypylog; and not __perfmap_given flag -q --quiet' -s q -l quiet -d 'Do not print notes or warnings'
@@ -347,16 +363,16 @@ complete -c perfmap -n '__fish_seen_subcommand_from pypylog; and not __perfmap_g
 complete -c perfmap -n '__fish_seen_subcommand_from pypylog; and not __perfmap_given value --inner-bridges' -l inner-bridges -x -a 'ignore\\t\'Inner bridges count as part of their loop\' count\\t\'Inner bridges count separately\'' -d 'Count bridges that jump back to their own loop as part of that loop (ignore, the default) or separately (count)'
 complete -c perfmap -n '__fish_seen_subcommand_from pypylog; and not __perfmap_given value --from' -l from -x -d 'Ignore time before this tick'
 complete -c perfmap -n '__fish_seen_subcommand_from pypylog; and not __perfmap_given value --to-time' -l to-time -x -d 'Ignore time from this tick on'
-complete -c perfmap -n '__fish_seen_subcommand_from pypylog; and not __perfmap_given value --to' -l to -x -a 'perf-map\\t\'Perf map\' jitdump\\t\'Jitdump\'' -d 'Write the loops\' code as a perf map or a jitdump'
+complete -c perfmap -n '__fish_seen_subcommand_from pypylog; and not __perfmap_given value --to' -l to -x -a 'perf-map\\t\'Perf map\' jitdump\\t\'Jitdump\'' -d 'Write the loops\' code as a perf map or a jitdump (by default, if the suffix of -o FILE is .map or .dump)'
 complete -c perfmap -n '__fish_seen_subcommand_from pypylog; and not __perfmap_given value --perf-data' -l perf-data -r -F -d 'Count the samples of each loop in this recording of the same run'
 complete -c perfmap -n '__fish_seen_subcommand_from pypylog; and not __perfmap_given value -p --pid' -s p -l pid -x -a '(__fish_complete_pids)' -d 'The process that wrote the log, if the recording has several'
 complete -c perfmap -n '__fish_seen_subcommand_from pypylog; and not __perfmap_given value --time-conv' -l time-conv -x -d 'Convert ticks to the nanoseconds of a jitdump with these numbers, which are those of TIME_CONV in a recording'
-complete -c perfmap -n '__fish_seen_subcommand_from pypylog' -F -d 'The log that PyPy wrote with PYPYLOG=…, or \'-\''
+complete -c perfmap -n '__fish_seen_subcommand_from pypylog; and not __perfmap_has_argument --color --format -o --output --by --top --annotate --ticks --inner-bridges --from --to-time --to --perf-data -p --pid --time-conv' -F -d 'The log that PyPy wrote with PYPYLOG=…, or \'-\''
 complete -c perfmap -n '__fish_seen_subcommand_from help; and not __perfmap_given flag -h --help' -s h -l help -d 'Print this help'
 complete -c perfmap -n '__fish_seen_subcommand_from help; and not __perfmap_given value --color' -l color -x -a 'auto\\t\'On a terminal\' always\\t\'Also in files and pipes\' never\\t\'No colour\'' -d 'Print colours always, never, or only on a terminal (default: auto)'
 complete -c perfmap -n '__fish_seen_subcommand_from help; and not __perfmap_given flag -q --quiet' -s q -l quiet -d 'Do not print notes or warnings'
 complete -c perfmap -n '__fish_seen_subcommand_from help; and not __perfmap_given flag -v --verbose' -s v -l verbose -d 'Explain notes, and print how long each step took'
-complete -c perfmap -n '__fish_seen_subcommand_from help' -a 'resolve\\t\'Name the code at addresses\' lint\\t\'Check maps and jitdumps, and fix them\' tidy\\t\'Remove overlaps and duplicates from a map\' merge\\t\'Merge maps into one without overlaps\' diff\\t\'Print which names appeared, vanished or moved\' info\\t\'Summarize a map\' convert\\t\'Convert a map to another format\' to-json\\t\'Print a map as JSON\' from-json\\t\'Make a map from JSON\' stacks\\t\'Print the named stacks of a perf recording\' inject\\t\'Rewrite a perf recording so that perf names JIT code\' doctor\\t\'Find out why names of a process or recording are missing\' watch\\t\'Print the entries that a process writes to its map and jitdumps\' snapshot\\t\'Copy the map, jitdumps and build IDs of a process\' gc\\t\'Remove the files of dead processes from /tmp\' write\\t\'Append entries to a map or a jitdump\' copy\\t\'Append a map to another\' pypylog\\t\'Print where a PyPy program spent its time, by loop\' help\\t\'Open the manual page of a command\' version\\t\'Print the version\' completions\\t\'Print the completion script for a shell\'' -d 'Open the manual page of this command'
+complete -c perfmap -n '__fish_seen_subcommand_from help; and not __perfmap_has_argument --color' -a 'resolve\\t\'Name the code at addresses\' lint\\t\'Check maps and jitdumps, and fix them\' tidy\\t\'Remove overlaps and duplicates from a map\' merge\\t\'Merge maps into one without overlaps\' diff\\t\'Print which names appeared, vanished or moved\' info\\t\'Summarize a map\' convert\\t\'Convert a map to another format\' to-json\\t\'Print a map as JSON\' from-json\\t\'Make a map from JSON\' stacks\\t\'Print the named stacks of a perf recording\' inject\\t\'Rewrite a perf recording so that perf names JIT code\' doctor\\t\'Find out why names of a process or recording are missing\' watch\\t\'Print the entries that a process writes to its map and jitdumps\' snapshot\\t\'Copy the map, jitdumps and build IDs of a process\' gc\\t\'Remove the files of dead processes from /tmp\' write\\t\'Append entries to a map or a jitdump\' copy\\t\'Append a map to another\' pypylog\\t\'Print where a PyPy program spent its time, by loop\' help\\t\'Open the manual page of a command\' version\\t\'Print the version\' completions\\t\'Print the completion script for a shell\'' -d 'Open the manual page of this command'
 complete -c perfmap -n '__fish_seen_subcommand_from version; and not __perfmap_given flag -h --help' -s h -l help -d 'Print this help'
 complete -c perfmap -n '__fish_seen_subcommand_from version; and not __perfmap_given value --color' -l color -x -a 'auto\\t\'On a terminal\' always\\t\'Also in files and pipes\' never\\t\'No colour\'' -d 'Print colours always, never, or only on a terminal (default: auto)'
 complete -c perfmap -n '__fish_seen_subcommand_from version; and not __perfmap_given flag -q --quiet' -s q -l quiet -d 'Do not print notes or warnings'
@@ -365,4 +381,4 @@ complete -c perfmap -n '__fish_seen_subcommand_from completions; and not __perfm
 complete -c perfmap -n '__fish_seen_subcommand_from completions; and not __perfmap_given value --color' -l color -x -a 'auto\\t\'On a terminal\' always\\t\'Also in files and pipes\' never\\t\'No colour\'' -d 'Print colours always, never, or only on a terminal (default: auto)'
 complete -c perfmap -n '__fish_seen_subcommand_from completions; and not __perfmap_given flag -q --quiet' -s q -l quiet -d 'Do not print notes or warnings'
 complete -c perfmap -n '__fish_seen_subcommand_from completions; and not __perfmap_given flag -v --verbose' -s v -l verbose -d 'Explain notes, and print how long each step took'
-complete -c perfmap -n '__fish_seen_subcommand_from completions' -a 'bash zsh fish' -d 'bash, zsh or fish'
+complete -c perfmap -n '__fish_seen_subcommand_from completions; and not __perfmap_has_argument --color' -a 'bash\\t\'GNU Bash\' zsh\\t\'Z shell\' fish\\t\'Friendly interactive shell\'' -d 'bash, zsh or fish'

@@ -25,8 +25,8 @@ def diagnostics(perfmap):
             "`--fail-level` sets another level.\n\n`scripts/generate.py` generates this page from the program.\n"]
     for line in run(perfmap, "lint", "--rules").splitlines():
         rule = line.split()[0]
-        title, text = run(perfmap, "lint", "--explain", rule).split("\n\n", 1)
-        page.append(f"\n## {rule}\n\n**{title[len(rule) + 1:]}**\n\n{text}")
+        title, text = (" ".join(part.split()) for part in run(perfmap, "lint", "--explain", rule).split("\n\n", 1))
+        page.append(f"\n## {rule}\n\n**{title[len(rule) + 1:]}**\n\n{text}\n")
     return "".join(page)
 
 

@@ -56,6 +56,22 @@ _perfmap_directories() {
   mapfile -t COMPREPLY < <(compgen -d -- "$current")
   compopt -o filenames
 }
+# Whether the command has an argument. Options with a value have '|' between them.
+_perfmap_has_argument() {
+  local word seen= value=
+  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+    if [[ ! $seen ]]; then
+      [[ $word != "$command" ]] || seen=1
+    elif [[ $value ]]; then
+      [[ $word == = ]] || value=
+    elif [[ "|$1|" == *"|$word|"* ]]; then
+      value=1
+    elif [[ $word == - || $word != -* ]]; then
+      return 0
+    fi
+  done
+  return 1
+}
 # Options that count once, '|' between the names of one; and those that may repeat.
 _perfmap_options() {
   local names word words=$2
@@ -86,16 +102,28 @@ std::string bash_action(const OptionDescription& option) {
   return option.takes_file ? kBashFiles : "COMPREPLY=()";
 }
 
+/// All names of options that have a value.
+std::string names_with_value(const CommandDescription& command, const char* separator) {
+  std::vector<std::string> names;
+  for (const OptionDescription& option : command.options) {
+    if (!option.takes_value || option.names.empty()) continue;
+    names.push_back(joined(option.names, separator));
+  }
+  return joined(names, separator);
+}
+
 /// The options and positionals of a command.
 std::string bash_case(const CommandDescription& command) {
   std::string once;
   std::string many;
   std::string values;
   std::string positional = "COMPREPLY=()";
+  bool is_single = false;
   for (const OptionDescription& option : command.options) {
     const std::string action = bash_action(option);
     if (option.names.empty()) {
       positional = action;
+      is_single = !option.repeats;
       continue;
     }
     if (option.repeats) {
@@ -106,10 +134,15 @@ std::string bash_case(const CommandDescription& command) {
     if (!option.takes_value) continue;
     values += "        " + joined(option.names, "|") + ") " + action + "; return ;;\n";
   }
-  return "    " + command.name + ")\n      case $previous in\n" + values +
-         "      esac\n      if [[ $current == -* ]]; then\n        _perfmap_options '" +
-         once.substr(once.empty() ? 0 : 1) + "' '" + many.substr(many.empty() ? 0 : 1) +
-         "'\n      else\n        " + positional + "\n      fi ;;\n";
+  const std::string no_second = is_single ? "      elif _perfmap_has_argument '" +
+                                                names_with_value(command, "|") +
+                                                "'; then\n        COMPREPLY=()\n"
+                                          : "";
+  return "    " + command.name + ")\n      [[ $literal ]] || case $previous in\n" + values +
+         "      esac\n      if [[ ! $literal && $current == -* ]]; then\n        _perfmap_options "
+         "'" +
+         once.substr(once.empty() ? 0 : 1) + "' '" + many.substr(many.empty() ? 0 : 1) + "'\n" +
+         no_second + "      else\n        " + positional + "\n      fi ;;\n";
 }
 
 std::string names_of_commands(const Commands& commands) {
@@ -130,15 +163,16 @@ std::string bash_script(const CommandDescription& program, const Commands& comma
       "  elif [[ $previous == = ]]; then\n"
       "    previous=${COMP_WORDS[COMP_CWORD-2]}\n"
       "  fi\n"
-      "  local command= word\n"
+      "  local command= literal= word\n"
       "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
-      "    case $word in\n"
+      "    case $command$word in\n"
       "      " +
       replaced(names_of_commands(commands), " ", "|") +
-      ") command=$word; break ;;\n"
+      ") command=$word ;;\n"
+      "      ?*--) [[ $word == -- ]] && literal=1 ;;\n"
       "    esac\n"
       "  done\n"
-      "  if [[ $previous == --color ]]; then\n"
+      "  if [[ $previous == --color && ! $literal ]]; then\n"
       "    COMPREPLY=($(compgen -W 'auto always never' -- \"$current\")); return\n"
       "  fi\n"
       "  case $command in\n";
@@ -166,16 +200,35 @@ _perfmap_sources() {
 }
 )";
 
+std::string zsh_quoted(const std::string& text) {
+  return replaced(replaced(replaced(text, "'", "'\\''"), "[", "\\["), "]", "\\]");
+}
+
+std::string zsh_escaped(const std::string& text) {
+  std::string escaped = zsh_quoted(text);
+  for (const char* const special : {" ", "(", ")", ":"}) {
+    escaped = replaced(escaped, special, std::string("\\") + special);
+  }
+  return escaped;
+}
+
+/// "((last\:The\ later\ line\ wins first\:...))", inside single quotes.
+std::string zsh_values(const OptionDescription& option) {
+  std::string words;
+  for (const OptionValue& one : option.values) {
+    if (!words.empty()) words += ' ';
+    words += one.value;
+    if (!one.text.empty()) words += "\\:" + zsh_escaped(one.text);
+  }
+  return "((" + words + "))";
+}
+
 std::string zsh_action(const OptionDescription& option) {
   if (option.takes_list) return "_values -s , value " + joined_values(option);
-  if (!option.values.empty()) return "(" + joined_values(option) + ")";
+  if (!option.values.empty()) return zsh_values(option);
   if (option.takes_directory) return "_path_files -/";
   if (option.takes_pid) return option.takes_file ? "_perfmap_sources" : "_perfmap_pids";
   return option.takes_file ? "_files" : " ";
-}
-
-std::string zsh_quoted(const std::string& text) {
-  return replaced(replaced(replaced(text, "'", "'\\''"), "[", "\\["), "]", "\\]");
 }
 
 /// The value may also follow after '=' or, with zsh's "=", in the next word.
@@ -227,7 +280,7 @@ std::string zsh_script(const CommandDescription& program, const Commands& comman
   }
   script += "    )\n    _describe command commands ;;\n  argument)\n    case $line[1] in\n";
   for (const CommandDescription& command : commands) {
-    script += "    " + command.name + ")\n      _arguments" + zsh_arguments(command) + " ;;\n";
+    script += "    " + command.name + ")\n      _arguments -S" + zsh_arguments(command) + " ;;\n";
   }
   return script + "    esac ;;\n  esac\n}\n_perfmap \"$@\"\n";
 }
@@ -267,7 +320,9 @@ std::string fish_action(const OptionDescription& option) {
   return option.takes_value ? only : "";
 }
 
-std::string fish_option(const OptionDescription& option, std::string condition) {
+/// `values` are the names of the command's options that have a value.
+std::string fish_option(const OptionDescription& option, std::string condition,
+                        const std::string& values) {
   std::string names;
   std::string given;
   for (const std::string& name : option.names) {
@@ -278,6 +333,9 @@ std::string fish_option(const OptionDescription& option, std::string condition) 
   if (!option.names.empty() && !option.repeats) {
     condition += "; and not __perfmap_given ";
     condition += (option.takes_value ? "value" : "flag") + given;
+  }
+  if (option.names.empty() && !option.repeats) {
+    condition += "; and not __perfmap_has_argument " + values;
   }
   return "complete -c perfmap -n " + fish_quoted(condition) + names + fish_action(option) + " -d " +
          fish_quoted(option.help) + "\n";
@@ -320,10 +378,26 @@ std::string fish_script(const CommandDescription& program, const Commands& comma
       "    string match -q -- \"$name=*\" $words; and return 0\n"
       "  end\n"
       "  return 1\n"
+      "end\n"
+      "# Whether the command has an argument: NAMES of options that have a value.\n"
+      "function __perfmap_has_argument\n"
+      "  set -l value false\n"
+      "  set -l command false\n"
+      "  for word in (commandline -opc)[2..]\n"
+      "    if test $value = true\n"
+      "      set value false\n"
+      "    else if contains -- $word $argv\n"
+      "      set value true\n"
+      "    else if not string match -q -- '-?*' $word\n"
+      "      test $command = true; and return 0\n"
+      "      set command true\n"
+      "    end\n"
+      "  end\n"
+      "  return 1\n"
       "end\n";
   const std::string none = "__perfmap_no_command";
   for (const OptionDescription& option : program.options) {
-    script += fish_option(option, none);
+    script += fish_option(option, none, "");
   }
   for (const CommandDescription& command : commands) {
     script += "complete -c perfmap -n " + none + " -a " + command.name + " -d " +
@@ -331,8 +405,9 @@ std::string fish_script(const CommandDescription& program, const Commands& comma
   }
   for (const CommandDescription& command : commands) {
     const std::string condition = "__fish_seen_subcommand_from " + command.name;
+    const std::string values = names_with_value(command, " ");
     for (const OptionDescription& option : command.options) {
-      script += fish_option(option, condition);
+      script += fish_option(option, condition, values);
     }
   }
   return script;
@@ -358,7 +433,7 @@ ExitCode run(const Options& options, const Console& console) {
 void declare_completions(CommandOptions& command) {
   Options& options = command.runs(run);
   options.parser = &command.parser();
-  command.positional("shell", options.shell, "SHELL", "bash, zsh or fish")
+  command.positional("shell", options.shell, "SHELL", "The shell")
       .required()
       .one_of({"bash", "zsh", "fish"});
 }

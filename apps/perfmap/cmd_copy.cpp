@@ -100,7 +100,7 @@ ExitCode run(const Options& options, const Console& console) {
   if (!map) return console.fail(map.error());
   const std::string& name = map->input().name();
   if (is_same_file(*map, options.append))
-    return console.fail("cannot copy " + name + " onto itself");
+    return console.fail("cannot write to " + name + ": it is the input");
   const Survey found = survey(*map, console);
   const Result<AppendTarget> target = find_target(options.append, kMapName, console);
   if (!target) return console.fail(target.error());
@@ -122,7 +122,7 @@ ExitCode run(const Options& options, const Console& console) {
 void declare_copy(CommandOptions& command) {
   Options& options = command.runs(run);
   add_sources(command, options.sources,
-              {.help = "A perf map, a jitdump or JSON: a path, '-' or a pid"});
+              {.help = "A perf map, a jitdump or JSON: a path, '-' or a pid", .is_single = true});
   add_source_options(command, options.opening);
   add_append_options(command, options.append);
 }

@@ -25,19 +25,15 @@ struct Options {
   bool list_runtimes = false;
 };
 
-ExitCode fail(const Console& console, const Options& options, const Error& error) {
-  const bool forbidden = error.sys_errno == EACCES || error.sys_errno == EPERM;
-  if (!forbidden || ::geteuid() == 0) return console.fail(error);
-  return console.fail(error.message + "; try 'sudo perfmap doctor " + options.subject() + "'");
-}
-
 Result<Diagnosis> examine(pid_t pid, const DoctorOptions& how, const Console& console) {
   const Step step(console, "examining process " + std::to_string(pid));
   return diagnose(pid, how);
 }
 
 ExitCode print(const Result<Diagnosis>& diagnosis, const Options& options, const Console& console) {
-  if (!diagnosis) return fail(console, options, diagnosis.error());
+  if (!diagnosis) {
+    return console.fail(with_rights_advice(diagnosis.error(), "doctor " + options.subject()));
+  }
   if (options.format == "json") {
     write_doctor_json(console.out(), *diagnosis);
   } else {
@@ -118,8 +114,18 @@ ExitCode print_runtimes(const Options& options, const Console& console) {
   return ExitCode::ok;
 }
 
+/// The first option that only recordings support; empty if none is given.
+std::string_view option_of_recordings(const Options& options) {
+  if (!options.map_dir.empty()) return "--map-dir";
+  if (!options.symfs.empty()) return "--symfs";
+  return options.any_owner ? "--any-owner" : "";
+}
+
 ExitCode run(const Options& options, const Console& console) {
-  if (options.list_runtimes) return print_runtimes(options, console);
+  if (options.list_runtimes) {
+    if (!options.sources.empty()) return console.fail("--runtimes takes no SOURCE");
+    return print_runtimes(options, console);
+  }
   const Result<void> number = check_number(options.sources, 1, 1);
   if (!number) return console.fail(number.error());
   if (options.source().as == Source::As::dump) {
@@ -128,10 +134,13 @@ ExitCode run(const Options& options, const Console& console) {
         "(--map-dir DIR sets the directory of jitdumps)");
   }
   const pid_t pid = pid_of_source(options.source());
-  if (pid == 0 && options.subject() != "-" && Snapshot::is_at(options.subject())) {
-    return run_snapshot(options, console);
+  const bool is_snapshot =
+      pid == 0 && options.subject() != "-" && Snapshot::is_at(options.subject());
+  if (pid == 0 && !is_snapshot) return run_recording(options, console);
+  if (const std::string_view other = option_of_recordings(options); !other.empty()) {
+    return console.fail(std::string(other) + " requires a recording");
   }
-  return pid != 0 ? run_process(pid, options, console) : run_recording(options, console);
+  return is_snapshot ? run_snapshot(options, console) : run_process(pid, options, console);
 }
 
 }  // namespace
@@ -141,6 +150,7 @@ void declare_doctor(CommandOptions& command) {
   add_sources(command, options.sources,
               {.help = "A pid, a snapshot, or a recording of perf record; '-' reads a recording "
                        "from standard input",
+               .is_single = true,
                .pid_help = "Examine this process",
                .map_help = "Examine this recording or snapshot; never a pid",
                .dump_help = "Not for doctor, which finds jitdumps itself (see --map-dir)",

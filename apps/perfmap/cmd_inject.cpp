@@ -59,6 +59,8 @@ Result<InjectOptions> options_of(const Options& options, const Recording& record
     policy.check_start = &check;
     Result<Input> input = Input::open(path, policy);
     if (!input) return Failure(std::move(input.error()));
+    if (auto other = check_other_file(options.output, *input); !other)
+      return Failure(other.error());
     inject.dumps.emplace_back(*std::move(input));
     if (!inject.dumps.back().header()) return Failure(no_dump);
   }
@@ -109,6 +111,8 @@ ExitCode run(const Options& options, const Console& console) {
   }
   Result<Recording> recording = open_recording(options.recording);
   if (!recording) return console.fail(recording.error());
+  const Result<void> other = check_other_file(options.output, recording->input());
+  if (!other) return console.fail(other.error());
   RecordedRefusals refused;
   ModuleCache cache;
   const Result<InjectOptions> inject = options_of(options, *recording, refused, cache);
@@ -126,8 +130,9 @@ ExitCode run(const Options& options, const Console& console) {
   say(*report, console);
   advise_on_foreign(refused, console);
   if (has_nothing) {
-    return console.fail("did not write " + options.output +
-                        ": no jitdump of the recording's processes could be used");
+    return console.fail(
+        "did not write " + options.output +
+        ": no jitdump of the recording's processes could be used (-j FILE names one)");
   }
   return was_refused(*report) ? ExitCode::failed : ExitCode::ok;
 }

@@ -13,11 +13,13 @@
 #include <perfmap/report.hpp>
 #include <string>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <variant>
 #include <vector>
 
 #include "command_line.hpp"
 #include "console.hpp"
+#include "help_text.hpp"
 #include "output.hpp"
 #include "perfmap/text.hpp"
 #include "recording.hpp"
@@ -170,9 +172,21 @@ Result<Index> fixed_index(const Map& map, Diagnostics& problems) {
   return index;
 }
 
-/// After the fix these findings are gone, so they are reported now.
-void note_left_out(const Console& console, const Diagnostics& problems) {
-  const std::uint64_t lines = problems.total() - problems.count_of(rule::kAddressWrap);
+/// Lines that are not blank and not entries, such as comments.
+std::uint64_t other_lines_of(const Map& map) {
+  std::uint64_t lines = 0;
+  for (std::string_view text = map.text(); !text.empty();) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    if (line.find_first_not_of(" \t\r") != line.npos) ++lines;
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+  }
+  Diagnostics ignored(1);
+  map.for_each(ignored, [&lines](const Entry&) { lines -= lines == 0 ? 0 : 1; });
+  return lines;
+}
+
+/// After the fix these lines are gone, so they are reported now.
+void note_left_out(const Console& console, std::uint64_t lines) {
   if (lines == 0) return;
   console.note("left out " + std::to_string(lines) +
                (lines == 1 ? " line that is not an entry" : " lines that are not entries"));
@@ -187,11 +201,12 @@ Result<void> rewrite(const Map& map, const Console& console) {
   Diagnostics problems(1);
   const Result<Index> index = fixed_index(map, problems);
   if (!index) return Failure(index.error());
+  const std::uint64_t left_out = other_lines_of(map);
   Result<OutputFile> out = OutputFile::replace(map.input());
   if (!out) return Failure(std::move(out.error()));
   write_portable(*index, *out);
   Result<void> written = commit_whole(*out, index->maps().front().input());
-  if (written) note_left_out(console, problems);
+  if (written) note_left_out(console, left_out);
   return written;
 }
 
@@ -340,9 +355,10 @@ void print_rules(const Console& console) {
 ExitCode print_explanation(const Console& console, const std::string& id) {
   const Rule* const rule = rule::find(id);
   if (rule == nullptr) return console.fail("no rule " + id + "; --rules lists them");
-  console.out().write(std::string(rule->id) + " (" + std::string(to_string(rule->severity)) +
-                      "): " + std::string(rule->summary) + "\n\n");
-  console.out().write(std::string(rule->explanation) + "\n");
+  const std::size_t width = help_width(STDOUT_FILENO);
+  const std::string title = std::string(rule->id) + " (" + std::string(to_string(rule->severity)) +
+                            "): " + std::string(rule->summary);
+  console.out().write(wrapped(title, width) + "\n" + wrapped(rule->explanation, width));
   return ExitCode::ok;
 }
 
@@ -462,6 +478,22 @@ Diagnostics findings_of(const LintSource& source, std::span<const pid_t> namespa
   return found;
 }
 
+/// "fixed 3 findings in a.map (PM005, PM101)".
+void note_fixed(const std::string& name, const Diagnostics& before, const Diagnostics& after,
+                const Console& console) {
+  std::uint64_t count = 0;
+  std::string ids;
+  for (const Rule* rule : rule::all()) {
+    const std::uint64_t had = before.count_of(*rule);
+    const std::uint64_t has = after.count_of(*rule);
+    if (has >= had) continue;
+    count += had - has;
+    ids.append(ids.empty() ? "" : ", ").append(rule->id);
+  }
+  if (count != 0)
+    console.note("fixed " + counted(count, "finding") + " in " + name + " (" + ids + ")");
+}
+
 /// Fixes the source, or prints how. A fixed file is read again, and only its remaining findings
 /// count.
 Result<void> fix_source(LintSource& source, std::span<const pid_t> namespace_pids,
@@ -472,7 +504,9 @@ Result<void> fix_source(LintSource& source, std::span<const pid_t> namespace_pid
   Result<LintSource> again = open_lint_file_again(input_of(source), options.opening);
   if (!again) return Failure(std::move(again.error()));
   source = *std::move(again);
+  const Diagnostics before = std::move(found);
   found = findings_of(source, namespace_pids, options, console);
+  note_fixed(input_of(source).name(), before, found, console);
   return {};
 }
 
@@ -524,9 +558,18 @@ Result<void> check_output(const Options& options, const std::vector<LintSource>&
   return {};
 }
 
+/// --rules and --explain, which use no sources.
+ExitCode print_about_rules(const Options& options, const Console& console) {
+  const std::string name = options.list_rules ? "--rules" : "--explain";
+  if (!options.sources.empty()) return console.fail(name + " takes no SOURCE");
+  if (options.format != "pretty") return console.fail(name + " supports only --format pretty");
+  if (!options.list_rules) return print_explanation(console, options.explain);
+  print_rules(console);
+  return ExitCode::ok;
+}
+
 ExitCode run(const Options& options, const Console& console) {
-  if (options.list_rules) return print_rules(console), ExitCode::ok;
-  if (!options.explain.empty()) return print_explanation(console, options.explain);
+  if (options.list_rules || !options.explain.empty()) return print_about_rules(options, console);
   const Result<void> number = check_number(options.sources, 1, SIZE_MAX);
   if (!number) return console.fail(number.error());
   if (options.statistics && options.format != "pretty" && options.format != "gcc") {

@@ -2,6 +2,7 @@
 #include <perfmap/lint.hpp>
 #include <perfmap/merge.hpp>
 #include <perfmap/report.hpp>
+#include <perfmap/text.hpp>
 
 #include "command_line.hpp"
 #include "convert.hpp"
@@ -22,7 +23,7 @@ struct Options {
 
 /// Prints each conflict as lint does. ExitCode::findings if there is one.
 ExitCode check(const std::vector<Map>& maps, const Console& console) {
-  const Step step(console, "checking", console.out());
+  const Step step(console, "checking " + counted(maps.size(), "map"), !console.out().is_terminal());
   std::uint64_t conflicts = 0;
   Diagnostics problems(1);
   for_each_conflict(maps, problems, [&](const RangeFinding& finding) {
@@ -105,7 +106,8 @@ ExitCode run(const Options& options, const Console& console) {
 constexpr std::span kSuffixes = std::span(kMapSuffixes).first<3>();
 
 Result<void> choose_target(Options& options, const Console& console) {
-  if (options.keep || options.check) return {};
+  if (options.check) return {};
+  if (options.keep) options.to = "perf-map";
   return choose_format("--to", options.to, options.output, kSuffixes, "perf-map", console);
 }
 

@@ -28,7 +28,7 @@ struct PypylogOptions {
   std::string format;
   std::string to;  ///< "perf-map", "jitdump", or nothing
   LoopKey by = LoopKey::loop;
-  std::uint64_t top = UINT64_MAX;
+  std::optional<std::uint64_t> top;
   std::optional<TypedTick> from;
   std::optional<TypedTick> until;
   bool count_inner_bridges = false;
@@ -264,7 +264,8 @@ class LoopTable {
     const std::vector<LoopRow> rows = loop_rows(read_.profile, by_, read_.samples);
     const LoopRow all = sum_of_rows(rows);
     has_iterations_ = all.iterations.has_value();
-    const std::size_t shown = std::min<std::uint64_t>(rows.size(), read_.options.top);
+    const std::size_t shown =
+        std::min<std::uint64_t>(rows.size(), read_.options.top.value_or(UINT64_MAX));
     std::vector<TableRow> table = {heading()};
     const std::size_t texts = table.front().size() - (by_ == LoopKey::loop ? 3 : 1);
     const auto add = [&](const LoopRow& row, const TableRow& cells) {
@@ -572,7 +573,8 @@ Result<void> write_answer(const Reading& read) {
     }
     Annotation(loop, read).write();
   } else if (options.format == "json") {
-    write_loops_json(read.profile, {options.by, options.top, read.samples}, read.out);
+    write_loops_json(read.profile, {options.by, options.top.value_or(UINT64_MAX), read.samples},
+                     read.out);
   } else if (options.format == "text") {
     write_tables(read);
   } else if (options.format == "html") {
@@ -771,6 +773,8 @@ std::string_view option_without_to(const PypylogOptions& options) {
   if (!options.annotate.empty()) return "--annotate";
   if (options.format != "text") return "--format";
   if (options.by != LoopKey::loop) return "--by";
+  if (options.top) return "--top";
+  if (options.count_inner_bridges) return "--inner-bridges";
   if (options.from) return "--from";
   return options.until ? "--to-time" : "";
 }
@@ -787,6 +791,15 @@ std::string conflict_of(const PypylogOptions& options) {
   const std::string_view other = option_without_to(options);
   if (!options.to.empty() && !other.empty()) {
     return "--to " + options.to + " cannot be used with " + std::string(other);
+  }
+  if (options.top && !is_table) return "--top supports only --format text and --format json";
+  if (options.to == "perf-map" && !options.recording.empty()) {
+    return "--to perf-map cannot be used with --perf-data";
+  }
+  if (options.time_conversion && options.to != "jitdump")
+    return "--time-conv requires --to jitdump";
+  if (options.pid != 0 && options.recording.empty() && options.to != "jitdump") {
+    return "--pid requires --perf-data";
   }
   if (options.by != LoopKey::loop && !is_table) {
     return "--by supports only --format text and --format json";
@@ -866,7 +879,11 @@ void add_reading(CommandOptions& command, PypylogOptions& options) {
       .check([](const std::string& text) {
         return refused(text, parse_typed_tick(text).has_value(), "not a number of ticks");
       });
-  command.value("--to", options.to, "KIND", "Write the loops' code as a perf map or a jitdump")
+  command
+      .value("--to", options.to, "KIND",
+             "Write the loops' code as a perf map or a jitdump (by default, if the suffix of -o "
+             "FILE is "
+             ".map or .dump)")
       .one_of({"perf-map", "jitdump"});
 }
 
@@ -893,12 +910,24 @@ constexpr std::array kSuffixes = {
     SuffixFormat{".speedscope.json", "speedscope"},
     SuffixFormat{".json", "json"},
     SuffixFormat{".txt", "text"},
+    SuffixFormat{".map", "perf-map"},
+    SuffixFormat{".dump", "jitdump"},
 };
+/// Those of --format. The others belong to --to.
+constexpr std::span kFormatSuffixes = std::span(kSuffixes).first<6>();
 
 Result<void> choose_format_of(PypylogOptions& options, const Console& console) {
-  if (!options.to.empty() && options.format.empty()) options.format = "text";
-  if (!options.to.empty()) return {};
-  return choose_format("--format", options.format, options.output, kSuffixes, "text", console);
+  const bool has_target = !options.to.empty();
+  std::string chosen = has_target ? options.to : options.format;
+  // The table of a loop is text.
+  if (chosen.empty() && !options.annotate.empty()) chosen = "text";
+  auto fits = choose_format(has_target ? "--to" : "--format", chosen, options.output, kSuffixes,
+                            "text", console);
+  if (!fits) return fits;
+  const bool is_target = chosen == "perf-map" || chosen == "jitdump";
+  (is_target ? options.to : options.format) = chosen;
+  if (options.format.empty()) options.format = "text";
+  return {};
 }
 
 }  // namespace
@@ -909,14 +938,15 @@ void declare_pypylog(CommandOptions& command) {
       .required();
   add_output_format(command, "--format", options.format,
                     {"text", "json", "speedscope", "folded", "html", std::string(kFlameGraph)},
-                    kSuffixes, "text");
+                    kFormatSuffixes, "text");
   add_output(command, options.output);
   const Option by = command
                         .value("--by", taking(options.by, parse_loop_key), "KEY",
                                "Print a row for each loop (default), function or file")
                         .one_of({"loop", "function", "file"});
+  const auto take_top = [&options](const std::string& text) { options.top = std::stoull(text); };
   const Option top =
-      command.value("--top", options.top, "N", "Print the first N rows").check(check_count);
+      command.value("--top", take_top, "N", "Print the first N rows").check(check_count);
   command
       .value("--annotate", options.annotate, "LOOP",
              "Print the operations of a loop by source line. LOOP is its number, name or function, "

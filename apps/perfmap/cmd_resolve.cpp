@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <memory>
 #include <optional>
+#include <perfmap/jit_paths.hpp>
 #include <perfmap/json.hpp>
 #include <perfmap/map.hpp>
 #include <perfmap/profile/debug_index.hpp>
@@ -501,6 +503,8 @@ class ScriptSources {
   bool are_whole(const Console& console) const;
   /// Why some processes have no sources, one line each.
   const std::vector<std::string>& missing() const noexcept { return missing_; }
+  /// Whether one of these processes has ended.
+  bool misses_ended() const noexcept { return misses_ended_; }
 
  private:
   explicit ScriptSources(const Console& console) : console_(&console) {}
@@ -512,6 +516,7 @@ class ScriptSources {
   std::optional<Resolver> given_;
   std::unordered_map<pid_t, std::optional<Resolver>> own_;
   std::vector<std::string> missing_;
+  bool misses_ended_ = false;
   Doubts doubts_;
 };
 
@@ -549,6 +554,7 @@ const Resolver* ScriptSources::of(pid_t pid) {
       at->second = make_resolver(*std::move(sources), overlap_, ignored, *console_);
     } else {
       missing_.push_back(sources.error().message);
+      misses_ended_ = misses_ended_ || !process_lives(pid, roots_from_environment());
     }
   }
   return at->second ? &*at->second : nullptr;
@@ -598,7 +604,7 @@ ExitCode resolve_script(const ResolveOptions& options, const Console& console) {
   }
   note_doubts(doubts, "names", console);
   for (const std::string& missing : sources->missing()) console.note(missing);
-  if (!sources->missing().empty() && options.source.map_dir.empty()) {
+  if (sources->misses_ended() && options.source.map_dir.empty()) {
     console.note(
         "to use the files of a process that has ended, pass them with --map FILE or --jitdump "
         "FILE");
@@ -610,7 +616,35 @@ ExitCode resolve_script(const ResolveOptions& options, const Console& console) {
   return options.strict && filter.unnamed() != 0 ? ExitCode::findings : ExitCode::ok;
 }
 
+/// Fails unless there are addresses, or one "-" in their place, and sources.
+Result<void> check_addresses(const ResolveOptions& options) {
+  const auto fail = [](const std::string& why) -> Result<void> {
+    return Failure({Errc::invalid_argument, why, 0, {}});
+  };
+  const std::vector<std::string>& addresses = options.addresses;
+  if (addresses.empty()) {
+    const bool is_word = !options.sources.empty() && options.sources.front().as == Source::As::any;
+    return fail("expected an address, or '-'" +
+                (is_word ? "; '" + options.sources.front().text + "' is not hexadecimal" : ""));
+  }
+  for (const std::string& address : addresses) {
+    if (address != "-" && !parse_hex(address)) {
+      return fail("'" + address + "' has more than 64 bits; write ./" + address + " for a file");
+    }
+  }
+  const auto dashes = std::count(addresses.begin(), addresses.end(), "-");
+  if (dashes != 0 && addresses.size() > 1) {
+    return fail(
+        "expected addresses or '-', not both ('-' reads addresses; '-m -' reads a source from "
+        "standard input)");
+  }
+  if (!options.sources.empty()) return {};
+  return fail("expected a SOURCE: a file after the addresses, or --pid PID");
+}
+
 ExitCode run(const ResolveOptions& options, const Console& console) {
+  const Result<void> there = check_directories({options.source.map_dir, options.symfs});
+  if (!there) return console.fail(there.error());
   if (options.perf_script) {
     if (!options.addresses.empty()) return console.fail("--perf-script takes no addresses");
     if (options.format != "text") return console.fail("--perf-script supports only --format text");
@@ -622,17 +656,19 @@ ExitCode run(const ResolveOptions& options, const Console& console) {
           "--time cannot be used with --perf-script, which uses the times in the text");
     return resolve_script(options, console);
   }
-  if (options.addresses.empty()) return console.fail("expected an address, or '-'");
-  if (options.sources.empty())
-    return console.fail("expected a SOURCE: a file after the addresses, or --pid PID");
-  const auto dashes = std::count(options.addresses.begin(), options.addresses.end(), "-");
-  if (dashes == 0) return resolve_arguments(options, console);
-  if (options.addresses.size() == 1) return resolve_stream(options, console);
-  return console.fail("expected addresses or '-', not both");
+  const Result<void> usable = check_addresses(options);
+  if (!usable) return console.fail(usable.error());
+  const bool reads_addresses = options.addresses.front() == "-";
+  return reads_addresses ? resolve_stream(options, console) : resolve_arguments(options, console);
 }
 
-/// Whatever files are called.
-bool is_address(const std::string& text) { return text == "-" || parse_hex(text); }
+/// Hexadecimal digits are an address, whatever files are called, and also if they are too many.
+bool is_address(std::string_view text) {
+  if (text == "-" || parse_hex(text)) return true;
+  if (text.starts_with("0x") || text.starts_with("0X")) text.remove_prefix(2);
+  return !text.empty() &&
+         std::ranges::all_of(text, [](unsigned char c) { return std::isxdigit(c); });
+}
 
 }  // namespace
 

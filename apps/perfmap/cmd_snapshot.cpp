@@ -10,7 +10,9 @@ namespace perfmap::app {
 namespace {
 
 struct Options {
-  pid_t pid = 0;
+  std::vector<pid_t> pids;  ///< one
+
+  pid_t pid() const { return pids.front(); }
   std::string directory;
   SnapshotOptions taking;
 };
@@ -42,17 +44,20 @@ void print_summary(const Options& options, const TakenSnapshot& taken, const Con
 }
 
 ExitCode run(const Options& options, const Console& console) {
-  if (options.pid == 0) return console.fail("expected a PID");
+  if (const auto one = check_process(options.pids); !one) return console.fail(one.error());
   if (options.directory == "-")
     return console.fail("a snapshot is a directory: it cannot be written to standard output");
   const Step step(console, "copying");
-  const std::string name = "process " + std::to_string(options.pid);
+  const std::string name = "process " + std::to_string(options.pid());
   const Roots roots = roots_from_environment();
-  const auto process = ProcSource::open(options.pid, roots);
+  const auto process = ProcSource::open(options.pid(), roots);
   if (!process) return console.fail(process.error());
-  if (!*process) return console.fail(no_process(options.pid));
+  if (!*process) return console.fail(no_process(options.pid()));
   const auto taken = take_snapshot(**process, roots, options.directory, options.taking);
-  if (!taken) return console.fail(taken.error());
+  if (!taken) {
+    return console.fail(with_rights_advice(
+        taken.error(), "snapshot " + std::to_string(options.pid()) + " -o " + options.directory));
+  }
   if (!*taken) return console.fail(name + " ended while its files were copied");
   print_summary(options, **taken, console);
   return ExitCode::ok;
@@ -62,7 +67,7 @@ ExitCode run(const Options& options, const Console& console) {
 
 void declare_snapshot(CommandOptions& command) {
   Options& options = command.runs(run);
-  add_process(command, options.pid);
+  add_process(command, options.pids);
   command
       .value("-o,--output", options.directory, "DIR",
              "Write the snapshot to this directory, which must be new or empty")

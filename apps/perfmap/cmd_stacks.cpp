@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <filesystem>
 #include <perfmap/json.hpp>
 #include <perfmap/profile/module.hpp>
 #include <perfmap/profile/stack_writer.hpp>
@@ -28,6 +27,8 @@ struct StacksOptions {
   std::string output = "-";
   std::string format;
   StackOptions stacks;
+  std::string from_text;  ///< of the filter, as typed
+  std::string to_text;
   StackWriter::Options writing;
   bool addresses = false;
   bool lines = false;
@@ -352,10 +353,23 @@ std::string filters_of(const StackFilter& filter) {
   return names;
 }
 
+/// "; the recording is from 3.5 to 4.25 s", if it says so.
+std::string span_text(const Recording& recording) {
+  const std::uint64_t first = recording.facts().first_sample;
+  const std::uint64_t last = recording.facts().last_sample;
+  if (first == 0 && last == 0) return "";
+  return "; the recording's samples are from " + seconds_text(first) + " to " + seconds_text(last);
+}
+
 /// If no sample passes the filters, prints the names that exist: one may be mistyped.
 void note_filters(const Recording& recording, const StackFilter& filter,
                   const StackStatistics& statistics, const Console& console) {
   if (statistics.total.samples != 0 || statistics.filtered == 0) return;
+  const bool only_times =
+      filter.pids.empty() && filter.tids.empty() && filter.comms.empty() && filter.events.empty();
+  if (only_times) {
+    return console.note("no sample is in the span of " + filters_of(filter) + span_text(recording));
+  }
   std::string names;
   for (const RecordedEvent& event : recording.events()) {
     names += (names.empty() ? "" : ", ") + event.name;
@@ -421,17 +435,6 @@ Result<void> check_not_terminal(const StacksOptions& options, const Console& con
                        {}});
 }
 
-/// Fails if a directory does not exist; it would be ignored otherwise.
-Result<void> check_directories(const StacksOptions& options) {
-  for (const std::string& path : {options.map_dir, options.symfs}) {
-    std::error_code error;
-    if (path.empty() || std::filesystem::is_directory(path, error)) continue;
-    if (!error) error = std::make_error_code(std::errc::not_a_directory);
-    return Failure(Error{Errc::not_found, "cannot open " + path + ": " + error.message(), 0, {}});
-  }
-  return {};
-}
-
 /// Prints notes about the stacks that were written.
 void note_all(const Reading& reading, const StackFilter& filter, const StackStatistics& statistics,
               const Diagnostics& problems, const Console& console) {
@@ -457,14 +460,16 @@ void note_all(const Reading& reading, const StackFilter& filter, const StackStat
 /// Writes the stacks of a recording.
 ExitCode write_stacks(const StacksOptions& options, const Console& console) {
   const StackFilter& filter = options.stacks.filter;
-  if (filter.to < filter.from) return console.fail("--to-time is before --from");
+  if (filter.to < filter.from) {
+    return console.fail("--to-time " + options.to_text + " is before --from " + options.from_text);
+  }
   const bool only_table = options.stats && options.output == "-";
   const StackFormat format = stack_format(options.format).value_or(StackFormat::folded);
   if (format == StackFormat::pprof && !only_table) {
     const Result<void> fits = check_not_terminal(options, console);
     if (!fits) return console.fail(fits.error());
   }
-  const Result<void> there = check_directories(options);
+  const Result<void> there = check_directories({options.map_dir, options.symfs});
   if (!there) return console.fail(there.error());
   Result<Input> input = open_recording_input(options.recording);
   if (!input) return console.fail(input.error());
@@ -521,37 +526,39 @@ std::string with_decimals(std::string seconds, std::size_t count) {
 constexpr std::size_t kNanoseconds = 9;
 constexpr std::size_t kMicroseconds = 6;
 
-void add_filters(CommandOptions& command, StackFilter& filter) {
+void add_filters(CommandOptions& command, StacksOptions& options) {
+  StackFilter& filter = options.stacks.filter;
   const auto add_pids = [&](const char* names, std::vector<pid_t>& pids, const char* type,
-                            const char* help) {
+                            const char* help, const Check& check) {
     const auto take = [&pids](const std::string& text) {
       pid_t pid = 0;
       std::from_chars(text.data(), text.data() + text.size(), pid);
       pids.push_back(pid);
     };
-    command.values(names, take, type, help).with_commas().check(check_pid);
+    command.values(names, take, type, help).with_commas().check(check);
   };
-  add_pids("-p,--pid", filter.pids, "PID", "Use only samples of these processes");
-  add_pids("--tid", filter.tids, "TID", "Use only samples of these threads");
+  add_pids("-p,--pid", filter.pids, "PID", "Use only samples of these processes", check_pid);
+  add_pids("--tid", filter.tids, "TID", "Use only samples of these threads", check_tid);
   command.values("--comm", filter.comms, "NAME", "Use only samples of threads with these names")
       .with_commas();
   command.values("--event", filter.events, "NAME", "Use only samples of these events")
       .with_commas();
-  const auto add_end = [&](const char* name, std::uint64_t& end, std::size_t decimals,
-                           const char* help) {
+  const auto add_end = [&](const char* name, std::uint64_t& end, std::string& typed,
+                           std::size_t decimals, const char* help) {
     const auto parse = [decimals](const std::string& text) {
       return parse_seconds(with_decimals(text, decimals));
     };
-    command
-        .value(
-            name, [&end, parse](const std::string& text) { end = *parse(text); }, "SECONDS", help)
-        .check([parse](const std::string& text) {
-          return !text.empty() && parse(text) ? "" : "'" + text + "' is not a time in seconds";
-        });
+    const auto take = [&end, &typed, parse](const std::string& text) {
+      end = *parse(text);
+      typed = text;
+    };
+    command.value(name, take, "SECONDS", help).check([parse](const std::string& text) {
+      return !text.empty() && parse(text) ? "" : "'" + text + "' is not a time in seconds";
+    });
   };
-  add_end("--from", filter.from, kNanoseconds,
+  add_end("--from", filter.from, options.from_text, kNanoseconds,
           "Use only samples from this time on, in seconds of the recording's clock");
-  add_end("--to-time", filter.to, kMicroseconds,
+  add_end("--to-time", filter.to, options.to_text, kMicroseconds,
           "Use only samples up to and including this time; a time with six decimals, as perf "
           "prints it, includes the whole microsecond");
 }
@@ -625,7 +632,7 @@ void declare_stacks(CommandOptions& command) {
   const std::vector<std::string> formats = stack_format_names();
   add_output_format(command, "--format", options.format, formats, kSuffixes, formats.front());
   add_output(command, options.output);
-  add_filters(command, options.stacks.filter);
+  add_filters(command, options);
   const Option lines = command.flag("--lines", options.lines, "Print source lines");
   const Option inlines =
       command.flag("--inlines", options.inlines, "Also print inlined functions, with source lines");

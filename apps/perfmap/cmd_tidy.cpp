@@ -1,6 +1,7 @@
 #include <perfmap/output_file.hpp>
 
 #include "command_line.hpp"
+#include "convert.hpp"
 #include "output.hpp"
 
 namespace perfmap::app {
@@ -58,12 +59,18 @@ ExitCode run(const Options& options, const Console& console) {
   return write_merged(index, problems, false, *out, console);
 }
 
+/// The output is always a perf map.
+Result<void> check_suffix(Options& options, const Console& console) {
+  std::string format = "perf-map";
+  return choose_format("", format, options.output, kMapSuffixes, format, console);
+}
+
 }  // namespace
 
 void declare_tidy(CommandOptions& command) {
-  Options& options = command.runs(run);
+  Options& options = command.runs(run, check_suffix);
   add_sources(command, options.sources,
-              {.help = "A perf map, a jitdump or JSON: a path, '-' or a pid"});
+              {.help = "A perf map, a jitdump or JSON: a path, '-' or a pid", .is_single = true});
   add_source_options(command, options.opening);
   const Option output = add_output(command, options.output);
   command.flag("--in-place", options.in_place, "Replace the map").excludes(output);

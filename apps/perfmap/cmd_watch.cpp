@@ -25,7 +25,9 @@ using namespace std::chrono_literals;
 constexpr int kBetweenLooksMs = 50;
 
 struct Options {
-  pid_t pid = 0;
+  std::vector<pid_t> pids;  ///< one
+
+  pid_t pid() const { return pids.front(); }
   bool any_owner = false;
   bool new_only = false;
   bool demangle = true;
@@ -214,7 +216,7 @@ class Progressing {
 
 ExitCode follow(ProcessWatch& watch, const Options& options, const Console& console) {
   const EndSignals signals;
-  const Progressing progress(options.pid, console);
+  const Progressing progress(options.pid(), console);
   Printer printer(options, console);
   const Clock::time_point begin = Clock::now();
   for (;;) {
@@ -229,12 +231,23 @@ ExitCode follow(ProcessWatch& watch, const Options& options, const Console& cons
   return ExitCode::ok;
 }
 
+/// Fails if the process has ended or may not be examined: its files would never be found.
+Result<void> check_rights(const ProcSource& process, pid_t pid) {
+  MappedFiles files;
+  const auto memory = process.memory_map(files);
+  if (!memory) return Failure(with_rights_advice(memory.error(), "watch " + std::to_string(pid)));
+  return *memory ? Result<void>() : Failure(no_process(pid));
+}
+
 ExitCode run(const Options& options, const Console& console) {
-  if (options.pid == 0) return console.fail("expected a PID");
+  if (const auto one = check_process(options.pids); !one) return console.fail(one.error());
   const Roots roots = roots_from_environment();
-  auto process = ProcSource::open(options.pid, roots);
+  auto process = ProcSource::open(options.pid(), roots);
   if (!process) return console.fail(process.error());
-  if (!*process) return console.fail(no_process(options.pid));
+  if (!*process) return console.fail(no_process(options.pid()));
+  if (const auto allowed = check_rights(**process, options.pid()); !allowed) {
+    return console.fail(allowed.error());
+  }
   ProcessWatch watch(
       **std::move(process),
       {.roots = roots, .any_owner = options.any_owner, .new_only = options.new_only});
@@ -245,7 +258,7 @@ ExitCode run(const Options& options, const Console& console) {
 
 void declare_watch(CommandOptions& command) {
   Options& options = command.runs(run);
-  add_process(command, options.pid);
+  add_process(command, options.pids);
   command.flag("--new-only", options.new_only, "Do not print the entries that exist at the start");
   command.flag("--any-owner", options.any_owner,
                "Also use maps and dumps that belong to another user");

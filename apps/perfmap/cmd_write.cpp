@@ -221,8 +221,10 @@ ExitCode write_one(const Options& options, const Console& console) {
   if (!as_is && options.append.strict) return console.fail(refusal(name));
   const Result<std::optional<Input>> code = read_code(options.code, *size);
   if (!code) return console.fail(code.error());
-  const std::string refused =
-      options.jitdump ? jitdump_refusal(*start, *size, code->has_value()) : "";
+  const std::string refused = options.jitdump ? jitdump_refusal(*start, *size, code->has_value())
+                              : AddressRange::within_space(*start, *size).size != *size
+                                  ? "the entry exceeds the address space"
+                                  : "";
   if (!refused.empty()) return console.fail(refused);
   Result<WriteTarget> target =
       WriteTarget::open(options.append, options.jitdump, NameOf::runtime, 0, console);

@@ -67,6 +67,8 @@ constexpr std::array<std::string_view, 5> kGlobalOptions = {"--color", "--quiet"
 constexpr std::size_t kLongestName = 40;
 
 constexpr auto kLast = CLI::MultiOptionPolicy::TakeLast;
+/// The group, of which only CLI11's own help makes use, of Option::single().
+constexpr const char* kSingle = "single";
 
 CLI::Validator validator(const Check& why_not) { return {why_not, ""}; }
 
@@ -185,6 +187,9 @@ struct OtherSpelling {
 };
 constexpr std::array kOtherSpellings = {
     OtherSpelling{"stacks", "--time", "use --from and --to-time"},
+    OtherSpelling{"stacks", "--to", "use --format"},
+    OtherSpelling{"pypylog", "--time", "use --from and --to-time"},
+    OtherSpelling{"lint", "--to", "use --format"},
     OtherSpelling{"write", "--pid", "use --to-pid"},
     OtherSpelling{"write", "-p", "use --to-pid"},
     OtherSpelling{"copy", "--to", "use -o or --to-pid"},
@@ -206,24 +211,56 @@ std::string advice(const CLI::App* command, const std::string& name,
                                 : "; put '--' before an argument that is not an option";
 }
 
+/// An option of the command line as it was typed; null if the command does not have it.
+struct TypedOption {
+  std::string name;
+  const CLI::Option* option;
+};
+
+bool takes_value(const CLI::Option* option) {
+  return option != nullptr && option->get_items_expected_max() > 0;
+}
+
+/// The options of one word, such as "--color=never" or "-qv". Returns whether the next word is the
+/// value of the last one.
+bool add_typed(const CLI::App& app, const std::string& word, std::vector<TypedOption>& typed) {
+  if (word.size() < 2 || word[0] != '-') return false;
+  if (word.starts_with("--")) {
+    const std::string name = word.substr(0, word.find('='));
+    typed.push_back({name, app.get_option_no_throw(name)});
+    return name.size() == word.size() && takes_value(typed.back().option);
+  }
+  for (std::size_t at = 1; at < word.size(); ++at) {
+    const std::string name = std::string("-") + word[at];
+    const CLI::Option* const option = app.get_option_no_throw(name);
+    const bool is_whole = at == 1 || word[at] == '=';
+    typed.push_back({option == nullptr && is_whole ? word : name, option});
+    if (option == nullptr) return false;
+    if (takes_value(option)) return at + 1 == word.size();
+  }
+  return false;
+}
+
+std::vector<TypedOption> typed_options(const CLI::App& parser, int count,
+                                       const char* const* arguments) {
+  const CLI::App* const command = chosen_command(parser);
+  const CLI::App* app = &parser;
+  std::vector<TypedOption> typed;
+  for (int i = 1; i < count && std::string_view(arguments[i]) != "--"; ++i) {
+    if (command != nullptr && command->get_name() == arguments[i]) app = command;
+    if (add_typed(*app, arguments[i], typed)) ++i;
+  }
+  return typed;
+}
+
 /// The first option that the command does not have, if any. Other errors of a command line often
 /// follow from it.
-std::string unknown_option(const CLI::App& parser, bool short_ones, int count,
-                           const char* const* arguments) {
+std::string unknown_option(const CLI::App& parser, const std::vector<TypedOption>& typed) {
+  const auto found = std::ranges::find(typed, nullptr, &TypedOption::option);
+  if (found == typed.end()) return "";
   const CLI::App* const command = chosen_command(parser);
   const std::vector<std::string> names = option_names(command == nullptr ? parser : *command);
-  for (int i = 1; i < count && std::string_view(arguments[i]) != "--"; ++i) {
-    const std::string argument = arguments[i];
-    const bool is_long = argument.starts_with("--");
-    const std::string name = is_long ? argument.substr(0, argument.find('=')) : argument;
-    const std::string known = is_long ? name : name.substr(0, 2);
-    if (argument.size() < 2 || argument[0] != '-' || !(is_long || short_ones) ||
-        std::count(names.begin(), names.end(), known) != 0) {
-      continue;
-    }
-    return "unknown option '" + name + "'" + advice(command, name, names);
-  }
-  return "";
+  return "unknown option '" + found->name + "'" + advice(command, found->name, names);
 }
 
 /// CLI11 may spread a message over lines.
@@ -299,24 +336,6 @@ std::shared_ptr<CLI::App> make_parser(CommonOptions& common, Action& action,
   return parser;
 }
 
-/// What is wrong with a command line, in one line: CLI11's message, and the nearest real name if a
-/// command or an option is unknown.
-std::string explain(const CLI::App& parser, const CLI::ParseError& error, int count,
-                    const char* const* arguments) {
-  // The value of an option may begin with '-'.
-  const bool short_ones = dynamic_cast<const CLI::ValidationError*>(&error) == nullptr;
-  std::string option = unknown_option(parser, short_ones, count, arguments);
-  if (!option.empty()) return option;
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr) return on_one_line(error.what());
-  std::vector<std::string> extras = parser.remaining(true);
-  for (int i = 1; i < count && extras.empty(); ++i) extras.emplace_back(arguments[i]);
-  if (extras.empty()) return on_one_line(error.what());
-  const std::string first = without_mark(extras.front());
-  if (first.size() > 1 && first[0] == '-') return "unknown option '" + first + "'";
-  if (chosen_command(parser) == nullptr) return unknown_command(first);
-  return "unexpected argument '" + first + "'";
-}
-
 /// The values of a type name such as "WHEN:{auto,always,never}".
 std::vector<std::string> values_of(const std::string& type) {
   std::vector<std::string> values;
@@ -339,7 +358,8 @@ OptionDescription describe_option(const CLI::Option& option) {
   result.help = option.get_description();
   const std::string type = option.get_type_name();
   const std::string kind = type.substr(0, type.find(':'));
-  const std::string long_name = option.get_lnames().empty() ? "" : option.get_lnames().front();
+  const std::string long_name =
+      option.get_lnames().empty() ? option.get_name() : option.get_lnames().front();
   result.value_name = kind;
   // A file has a name that says which: RECORDING, LOG.
   if (result.names.empty() && kind == kFile) {
@@ -353,7 +373,7 @@ OptionDescription describe_option(const CLI::Option& option) {
   result.takes_pid = kind == "PID" || kind == kSource;
   result.takes_list = kind == "IDS";
   result.repeats = result.takes_value && option.get_items_expected_max() > 1 &&
-                   option.get_multi_option_policy() != kLast;
+                   option.get_multi_option_policy() != kLast && option.get_group() != kSingle;
   for (const std::string& value : values_of(type)) {
     result.values.push_back({value, std::string(text_of_value(long_name, value))});
   }
@@ -367,6 +387,109 @@ OptionDescription describe_option(const CLI::Option& option) {
       result.values.push_back({command.name, command.summary});
   }
   return result;
+}
+
+/// "pretty, gcc, json"; or what the value is, such as "FILE".
+std::string expected_values(const OptionDescription& option) {
+  constexpr std::size_t kMaxListed = 12;
+  if (option.values.empty() || option.values.size() > kMaxListed) return option.value_name;
+  std::string list;
+  for (const OptionValue& one : option.values) list += (list.empty() ? "" : ", ") + one.value;
+  return list;
+}
+
+/// "expected a RECORDING, such as perf.data" or "expected -o FILE".
+std::string expected(const CLI::Option& missing) {
+  const OptionDescription option = describe_option(missing);
+  if (!option.names.empty()) return "expected " + option.names.front() + " " + option.value_name;
+  const std::string& name = option.value_name;
+  std::string text = "expected a " + name;
+  if (!option.values.empty()) text += ": " + expected_values(option);
+  if (name == "RECORDING") text += ", such as perf.data";
+  if (name == "LOG") text += ", such as app.pypylog";
+  return text;
+}
+
+/// An error of CLI11 in the words of the other messages. Its texts begin with the name of an option
+/// or a positional.
+class ErrorText {
+ public:
+  ErrorText(const CLI::App& app, const std::vector<TypedOption>& typed, const std::string& text)
+      : app_(app), typed_(typed), text_(text) {}
+
+  std::string of_required() const {
+    const CLI::Option* const option = option_of(text_.substr(0, text_.find(' ')));
+    return option == nullptr ? text_ : expected(*option);
+  }
+  /// The value of a positional needs no name.
+  std::string of_value() const {
+    const std::size_t end = text_.find(": ");
+    const CLI::Option* const option = option_of(text_.substr(0, end));
+    if (option == nullptr || end == std::string::npos) return text_;
+    return (option->get_positional() ? "" : spelled(*option) + ": ") + text_.substr(end + 2);
+  }
+  std::string of_number() const {
+    const CLI::Option* const option = option_of(text_.substr(0, text_.find_first_of(": ")));
+    if (option == nullptr) return text_;
+    if (option->get_positional()) return "too many arguments";
+    if (!takes_value(option)) return spelled(*option) + " takes no value";
+    return spelled(*option) + " needs a value: " + expected_values(describe_option(*option));
+  }
+  /// "A excludes B" as "A cannot be used with B".
+  std::string of_pair(const std::string& between, const std::string& words) const {
+    const std::size_t at = text_.find(between);
+    if (at == std::string::npos) return text_;
+    const CLI::Option* const first = option_of(text_.substr(0, at));
+    const CLI::Option* const second = option_of(text_.substr(at + between.size()));
+    if (first == nullptr || second == nullptr) return text_;
+    return spelled(*first) + words + spelled(*second);
+  }
+
+ private:
+  const CLI::Option* option_of(const std::string& name) const {
+    const CLI::Option* const option = app_.get_option_no_throw(name);
+    return option != nullptr ? option : app_.get_option_no_throw("--" + name);
+  }
+  /// As the user typed it, if it was typed.
+  std::string spelled(const CLI::Option& option) const {
+    const auto found = std::ranges::find(typed_, &option, &TypedOption::option);
+    return found == typed_.end() ? option.get_name() : found->name;
+  }
+
+  const CLI::App& app_;
+  const std::vector<TypedOption>& typed_;
+  const std::string text_;
+};
+
+/// The first word that the command has no place for.
+std::string unexpected(const CLI::App& parser, const CLI::ParseError& error, int count,
+                       const char* const* arguments) {
+  std::vector<std::string> extras = parser.remaining(true);
+  for (int i = 1; i < count && extras.empty(); ++i) extras.emplace_back(arguments[i]);
+  if (extras.empty()) return on_one_line(error.what());
+  const std::string first = without_mark(extras.front());
+  if (chosen_command(parser) == nullptr) return unknown_command(first);
+  return "unexpected argument '" + first + "'";
+}
+
+template <class Kind>
+bool is(const CLI::ParseError& error) {
+  return dynamic_cast<const Kind*>(&error) != nullptr;
+}
+
+/// What is wrong with a command line, in one line.
+std::string explain(const CLI::App& parser, const CLI::ParseError& error, int count,
+                    const char* const* arguments) {
+  const std::vector<TypedOption> typed = typed_options(parser, count, arguments);
+  if (std::string unknown = unknown_option(parser, typed); !unknown.empty()) return unknown;
+  const CLI::App* const command = chosen_command(parser);
+  const ErrorText text(command == nullptr ? parser : *command, typed, on_one_line(error.what()));
+  if (is<CLI::ExtrasError>(error)) return unexpected(parser, error, count, arguments);
+  if (is<CLI::RequiredError>(error)) return text.of_required();
+  if (is<CLI::ValidationError>(error)) return text.of_value();
+  if (is<CLI::ArgumentMismatch>(error)) return text.of_number();
+  if (is<CLI::ExcludesError>(error)) return text.of_pair(" excludes ", " cannot be used with ");
+  return text.of_pair(" requires ", " requires ");
 }
 
 CommandDescription describe_command(const CLI::App& command) {
@@ -388,13 +511,20 @@ Option Option::one_of(const std::vector<std::string>& words) {
 }
 Option Option::check(const Check& why_not) { return Option(option_->check(validator(why_not))); }
 Option Option::between(int least, int max) {
-  return Option(option_->check(CLI::Range(least, max)));
+  const std::string range =
+      " is not a number from " + std::to_string(least) + " to " + std::to_string(max);
+  return check([least, max, range](const std::string& text) {
+    const bool is_number = is_decimal(text, 9);
+    const int number = is_number ? std::stoi(text) : 0;
+    return is_number && number >= least && number <= max ? "" : "'" + text + "'" + range;
+  });
 }
 Option Option::transform(const std::function<std::string(std::string)>& change) {
   return Option(option_->transform(change, ""));
 }
 Option Option::count(int least, int max) { return Option(option_->expected(least, max)); }
 Option Option::with_commas() { return Option(option_->delimiter(',')); }
+Option Option::single() { return Option(option_->group(kSingle)); }
 Option Option::in_order() { return Option(option_->trigger_on_parse()); }
 Option Option::needs(Option other) { return Option(option_->needs(other.option_)); }
 std::size_t Option::count_read() const { return option_->count(); }
@@ -563,8 +693,14 @@ std::string check_pid(const std::string& text) {
   return "'" + text + "' is " + (is_snapshot ? "a snapshot, not a" : "not a") + " process ID";
 }
 
+std::string check_tid(const std::string& text) {
+  return is_decimal(text, 7) && std::stoul(text) > 0 ? "" : "'" + text + "' is not a thread ID";
+}
+
 std::string check_count(const std::string& text) {
-  return is_decimal(text, 18) ? "" : "'" + text + "' is not a decimal number";
+  if (is_decimal(text, 18)) return "";
+  return "'" + text +
+         (is_decimal(text, text.size()) ? "' is too large" : "' is not a decimal number");
 }
 
 ParsedCommandLine parse_command_line(int count, const char* const* arguments) {

@@ -42,6 +42,8 @@ class Option {
   Option count(int least, int max);
   /// A value may be a list, separated by commas.
   Option with_commas();
+  /// Only one value makes sense; more are read, to be counted in an error. For completions.
+  Option single();
   /// Each value is taken as soon as it is read: options that fill one list together keep their
   /// order on the command line.
   Option in_order();
@@ -147,6 +149,8 @@ Option add_no_demangle(CommandOptions& command, bool& demangle);
 
 /// Decimal digits that may be a process id.
 std::string check_pid(const std::string& text);
+/// Decimal digits that may be a thread id.
+std::string check_tid(const std::string& text);
 /// Decimal digits that fit into every counter.
 std::string check_count(const std::string& text);
 

@@ -28,7 +28,7 @@ constexpr Example kLintExamples[] = {
     {"Show what a fix would change", "perfmap lint --diff /tmp/perf-42.map"},
     {"Explain a rule", "perfmap lint --explain PM101"}};
 
-constexpr std::string_view kMergeUsages[] = {"perfmap merge SOURCE SOURCE... [OPTIONS]"};
+constexpr std::string_view kMergeUsages[] = {"perfmap merge SOURCE... [OPTIONS]"};
 constexpr Example kMergeExamples[] = {
     {"Merge the map of a parent process with that of its child",
      "perfmap merge parent.map child.map -o merged.map"},
@@ -219,11 +219,11 @@ constexpr CommandTexts kCommands[] = {
      "Rewrites a perf recording so that perf report and perf annotate name the code of its "
      "jitdumps. The code is put into ELF files beside the new recording.",
      kInjectExamples,
-     "the recording was written; also if no process had mapped a jitdump, or if some jitdumps do "
-     "not exist",
+     "the recording was written; also if no process had mapped a jitdump, or if some, but not all, "
+     "jitdumps cannot be read",
      "",
-     "the recording cannot be read, a jitdump was refused, or a file cannot be written; an error "
-     "in the command line"},
+     "the recording or all of its jitdumps cannot be read (nothing is written); a jitdump was "
+     "refused; an error in the command line; a failed write"},
     {"write", kWriteUsages,
      "Appends one entry to a perf map. With '-', appends the entries on standard input (perf map "
      "lines or JSON lines). With --jitdump, appends records to a jitdump. Names that some readers "
@@ -236,8 +236,8 @@ constexpr CommandTexts kCommands[] = {
      "Appends all entries of a map to another. A jitdump contributes the code that exists at its "
      "end, without overlaps. The process of --to-pid does not have to exist.",
      kCopyExamples, "all entries were written", "",
-     "a source cannot be read or a process does not exist; an error in the command line; a failed "
-     "write"},
+     "a source cannot be read or a process does not exist; with --strict: a name would be changed "
+     "(the other entries are written); an error in the command line; a failed write"},
     {"to-json", kToJsonUsages,
      "Prints a map or a jitdump as JSON. perfmap from-json converts the JSON to the same map "
      "again.",
@@ -408,14 +408,17 @@ constexpr ValueText kValues[] = {
     {"fail-level", "warning", "A warning or error"},
     {"fail-level", "error", "An error"},
     {"fail-level", "never", "Findings do not matter"},
-    {"reader", "perf", "perf"},
-    {"reader", "bcc", "bcc"},
-    {"reader", "blazesym", "blazesym"},
-    {"reader", "samply", "samply"},
+    {"reader", "perf", "Linux perf"},
+    {"reader", "bcc", "BPF Compiler Collection"},
+    {"reader", "blazesym", "Symbolizer of BPF tools"},
+    {"reader", "samply", "Profiler with the viewer of Firefox"},
     {"reader", "all", "Any reader"},
     {"ticks", "auto", "Detect the base"},
     {"ticks", "hex", "Hexadecimal"},
     {"ticks", "dec", "Decimal"},
+    {"shell", "bash", "GNU Bash"},
+    {"shell", "zsh", "Z shell"},
+    {"shell", "fish", "Friendly interactive shell"},
     {"inner-bridges", "ignore", "Inner bridges count as part of their loop"},
     {"inner-bridges", "count", "Inner bridges count separately"},
 };

@@ -163,17 +163,13 @@ std::string Progress::share() const {
   return text;
 }
 
-Step::Step(const Console& console, std::string_view what)
+Step::Step(const Console& console, std::string_view what, bool shown)
     : console_(console), what_(what), since_(std::chrono::steady_clock::now()) {
-  console_.progress().begin(printable(what));
+  if (shown) console_.progress().begin(printable(what));
 }
 
 Step::Step(const Console& console, std::string_view what, const OutputFile& out)
-    : console_(console),
-      what_(std::string(what) + " " + out.name()),
-      since_(std::chrono::steady_clock::now()) {
-  if (!out.is_terminal()) console_.progress().begin(printable(what_));
-}
+    : Step(console, std::string(what) + " " + out.name(), !out.is_terminal()) {}
 
 Step::~Step() {
   console_.progress().end();

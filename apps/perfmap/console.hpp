@@ -66,7 +66,8 @@ class Progress {
 /// time.
 class Step {
  public:
-  Step(const Console& console, std::string_view what);
+  /// Without `shown` no progress is shown, because the step prints answers on the terminal.
+  Step(const Console& console, std::string_view what, bool shown = true);
   /// A step that writes answers to `out`, which the step's text names. No progress is shown if
   /// `out` is the terminal, where the answers appear.
   Step(const Console& console, std::string_view what, const OutputFile& out);

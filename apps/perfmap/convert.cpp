@@ -7,6 +7,7 @@
 #include <perfmap/json.hpp>
 #include <perfmap/merge.hpp>
 #include <perfmap/profile/inject.hpp>
+#include <set>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -135,15 +136,18 @@ std::uint32_t pid_of_map(const std::string& map, const std::string& output) {
   return pid != 0 ? pid : pid_of_name(map, kMapName);
 }
 
+/// Prints notes on `console`, unless it is null.
 Result<Jitdump> dump_of_entries(const Map& map, const std::string& output, std::uint64_t max_bytes,
-                                const Console& console) {
+                                const Console* console) {
   Diagnostics problems(1);
   Result<JitdumpBytes> dump =
       dump_of_map(map, pid_of_map(map.input().name(), output), problems, max_bytes);
   if (!dump) return Failure(std::move(dump.error()));
-  note_skipped(console, problems);
-  note_without_code(console, map.input().name(), dump->without_code);
-  console.note(map.input().name() + " has no times: its entries exist from time 0 on");
+  if (console != nullptr) {
+    note_skipped(*console, problems);
+    note_without_code(*console, map.input().name(), dump->without_code);
+    console->note(map.input().name() + " has no times: its entries exist from time 0 on");
+  }
   return Jitdump(Input::from_text(std::move(dump->bytes), map.input().name()));
 }
 
@@ -187,11 +191,13 @@ ExitCode convert_dump_to_json(const ConvertOptions& options, OpenedInput opened,
 Result<std::vector<Jitdump>> dumps_of(std::vector<OpenedInput> opened, const SourceOptions& options,
                                       const std::string& output, const Console& console) {
   std::vector<Jitdump> dumps;
+  std::set<std::string> names;
   std::uint64_t left = options.max_made_bytes;
   for (OpenedInput& one : opened) {
     left -= std::min(left, one.made_bytes());
-    note_without_code(console, one.input.name(), one.without_code);
-    if (one.made_from == SourceKind::pypylog) {
+    const bool is_new = names.insert(one.input.name()).second;
+    if (is_new) note_without_code(console, one.input.name(), one.without_code);
+    if (is_new && one.made_from == SourceKind::pypylog) {
       console.note("the times of " + one.input.name() +
                    " are ticks, so they are 0 in the jitdump ('perfmap pypylog --to jitdump' can "
                    "convert them)");
@@ -202,7 +208,7 @@ Result<std::vector<Jitdump>> dumps_of(std::vector<OpenedInput> opened, const Sou
     }
     Result<Map> map = map_of(std::move(one), options);
     if (!map) return Failure(std::move(map.error()));
-    Result<Jitdump> dump = dump_of_entries(*map, output, left, console);
+    Result<Jitdump> dump = dump_of_entries(*map, output, left, is_new ? &console : nullptr);
     if (!dump) return Failure(std::move(dump.error()));
     left -= std::min<std::uint64_t>(left, dump->bytes().size());
     dumps.push_back(*std::move(dump));
@@ -253,6 +259,14 @@ ExitCode convert_to_jitdump(const ConvertOptions& options, std::vector<OpenedInp
 
 namespace {
 
+/// Fails if the output would replace a source, which is not the result of a conversion.
+Result<void> check_output(const std::string& output, const std::vector<OpenedInput>& opened) {
+  for (const OpenedInput& one : opened) {
+    if (auto other = check_other_file(output, one.input); !other) return other;
+  }
+  return {};
+}
+
 Error refused(const std::string& name, const std::string& what) {
   return {
       Errc::unsupported, name + " is " + what + ": only a jitdump has code for an ELF file", 0, {}};
@@ -263,6 +277,8 @@ Result<Jitdump> open_dump(const ConvertOptions& options, const Console& console)
   Result<std::vector<OpenedInput>> opened =
       open_inputs(options.sources.front(), options.opening, console);
   if (!opened) return Failure(std::move(opened.error()));
+  const Result<void> other = check_output(options.output, *opened);
+  if (!other) return Failure(other.error());
   OpenedInput& last = opened->back();
   if (last.kind == SourceKind::jitdump || last.input.text().empty()) {
     return dump_of(std::move(last), options.opening);
@@ -417,7 +433,7 @@ Result<void> choose_target(ConvertOptions& options, const Console& console) {
 
 void add_conversion(CommandOptions& command, ConvertOptions& options) {
   add_sources(command, options.sources,
-              {.help = "A perf map, a jitdump or JSON: a path, '-' or a pid"});
+              {.help = "A perf map, a jitdump or JSON: a path, '-' or a pid", .is_single = true});
   add_source_options(command, options.opening);
   add_output(command, options.output);
   add_output_format(command, "--to", options.to, {"perf-map", "jitdump", "json", "jsonl", "elf"},
@@ -438,6 +454,8 @@ ExitCode convert(const ConvertOptions& options, const Console& console) {
   opening.dump_pid = pid_of_dump(options.output);
   Result<std::vector<OpenedInput>> opened = open_inputs(options.sources.front(), opening, console);
   if (!opened) return console.fail(opened.error());
+  const Result<void> other = check_output(options.output, *opened);
+  if (!other) return console.fail(other.error());
   return convert_inputs(options, *std::move(opened), console);
 }
 

@@ -136,6 +136,12 @@ std::size_t help_width(int descriptor) {
   return std::clamp<std::size_t>(size.ws_col, kMinWidth, kMaxWidth);
 }
 
+std::string wrapped(std::string_view text, std::size_t width) {
+  std::string out;
+  append_wrapped(out, text, 0, 0, width);
+  return out;
+}
+
 std::string program_help(const CommandDescription& program, std::size_t width) {
   const CommandTexts& texts = *texts_of("perfmap");
   std::string out;

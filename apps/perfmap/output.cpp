@@ -6,6 +6,7 @@
 #include <perfmap/merge.hpp>
 #include <perfmap/report.hpp>
 #include <perfmap/text.hpp>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "command_line.hpp"
@@ -120,8 +121,12 @@ Result<AppendTarget> find_target(const AppendOptions& options, const JitFileName
   Result<OutputPlace> place = OutputPlace::find(
       target.path, is_typed ? OutputPlace::Last::followed : OutputPlace::Last::kept);
   if (!place) return Failure(std::move(place.error()));
-  // The writer itself refuses a link in the place of a process's own file.
   if (!is_typed) {
+    const struct stat* const file = place->existing();
+    if (file != nullptr && S_ISLNK(file->st_mode)) {
+      return Failure(
+          {Errc::refused, "cannot open " + target.path + ": it is a symbolic link", 0, {}});
+    }
     if (const Result<void> checked = place->check_existing(); !checked) {
       return Failure(checked.error());
     }
@@ -155,7 +160,7 @@ std::string change_of(std::string_view before, const std::string& after, std::si
   };
   if (before.size() > kMaxPortableName) return shown(before) + " (cut)";
   // Messages show the bytes of the name in the same way.
-  const bool is_escaped = printable(before) == after;
+  const bool is_escaped = printable(before) == printable(after);
   return shown(before) + (is_escaped ? " (escaped)" : " to " + shown(after));
 }
 

@@ -14,6 +14,8 @@ constexpr std::size_t kShownFiles = 5;
 }  // namespace
 
 Result<RecordedJitOptions> recorded_jit_options(const RecordedSourceOptions& options) {
+  const Result<void> there = check_directories({options.map_dir, options.symfs});
+  if (!there) return Failure(there.error());
   RecordedJitOptions jit;
   jit.roots = roots_from_environment();
   jit.symfs = options.symfs;

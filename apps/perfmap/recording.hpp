@@ -18,7 +18,7 @@ struct RecordedSourceOptions {
   bool any_owner = false;
 };
 
-/// Fails if --map-dir is a snapshot that cannot be read.
+/// Fails if a directory does not exist, or if --map-dir is a snapshot that cannot be read.
 Result<RecordedJitOptions> recorded_jit_options(const RecordedSourceOptions& options);
 
 /// Prints which files were refused, and for files of other users the command that accepts them.

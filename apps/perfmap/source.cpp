@@ -1,11 +1,14 @@
 #include "source.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <perfmap/diagnostic.hpp>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unistd.h>
 #include <utility>
 
 #include "perfmap/text.hpp"
@@ -40,7 +43,8 @@ Option add_sources(CommandOptions& command, std::vector<Source>& sources, Source
     sources.insert(sources.begin() + (place - before->begin()), {text});
     before->insert(place, index);
   };
-  const Option positional = command.positional(words.name, take_word, words.type, words.help);
+  Option positional = command.positional(words.name, take_word, words.type, words.help);
+  if (words.is_single) positional = positional.single();
   const auto add = [&](const char* names, Source::As as, const char* type, const char* help) {
     const auto take = [&sources, before, positional, as](const std::string& text) {
       sources.push_back({text, as});
@@ -56,9 +60,26 @@ Option add_sources(CommandOptions& command, std::vector<Source>& sources, Source
   return positional;
 }
 
-void add_process(CommandOptions& command, pid_t& pid) {
-  command.positional("pid", pid, "PID", "The process").check(check_pid);
-  command.value("-p,--pid", pid, "PID", "The process, as an option").check(check_pid);
+void add_process(CommandOptions& command, std::vector<pid_t>& pids) {
+  const Take take = [&pids](const std::string& text) {
+    pids.push_back(pid_of_source({text, Source::As::pid}));
+  };
+  command.positional("pid", take, "PID", "The process").check(check_pid).single();
+  command.values("-p,--pid", take, "PID", "The process, as an option").check(check_pid).single();
+}
+
+Result<void> check_process(const std::vector<pid_t>& pids) {
+  if (pids.size() == 1) return {};
+  return Failure({Errc::invalid_argument,
+                  "expected one PID" + (pids.empty() ? "" : "; got " + std::to_string(pids.size())),
+                  0,
+                  {}});
+}
+
+Error with_rights_advice(Error error, const std::string& command) {
+  const bool forbidden = error.sys_errno == EACCES || error.sys_errno == EPERM;
+  if (forbidden && ::geteuid() != 0) error.message += "; try 'sudo perfmap " + command + "'";
+  return error;
 }
 
 Result<void> check_number(const std::vector<Source>& sources, std::size_t least, std::size_t most) {
@@ -77,6 +98,16 @@ Roots roots_from_environment() {
   const char* const directory = std::getenv("PERFMAP_TMPDIR");
   if (directory != nullptr && *directory != '\0') roots.tmp = directory;
   return roots;
+}
+
+Result<void> check_directories(std::initializer_list<std::string> directories) {
+  for (const std::string& path : directories) {
+    std::error_code error;
+    if (path.empty() || std::filesystem::is_directory(path, error)) continue;
+    if (!error) error = std::make_error_code(std::errc::not_a_directory);
+    return Failure(Error{Errc::not_found, "cannot open " + path + ": " + error.message(), 0, {}});
+  }
+  return {};
 }
 
 bool reads_stdin(const std::vector<Source>& sources) {

@@ -24,7 +24,8 @@ struct SourceWords {
   std::string help = {};
   /// Takes a positional that is not a source, and returns true; null if all are sources.
   std::function<bool(const std::string&)> take_other = nullptr;
-  bool with_pid = true;  ///< false if -p selects processes
+  bool with_pid = true;    ///< false if -p selects processes
+  bool is_single = false;  ///< check_number() allows one source
   /// The texts of the options.
   const char* pid_help = "Use the map and jitdumps of this process";
   const char* map_help = "Use this perf map, such as /tmp/perf-42.map";
@@ -34,13 +35,21 @@ struct SourceWords {
 };
 /// Adds positionals, -p, -m, -j, -s and -i. `sources` gets all in the order of the command line.
 Option add_sources(CommandOptions& command, std::vector<Source>& sources, SourceWords words);
-/// One process, as a positional or by -p; 0 if there is none.
-void add_process(CommandOptions& command, pid_t& pid);
+/// A process, as a positional or by -p.
+void add_process(CommandOptions& command, std::vector<pid_t>& pids);
+/// Fails unless there is one process.
+Result<void> check_process(const std::vector<pid_t>& pids);
+/// The error, and for a process of another user `perfmap COMMAND` as root. `command` has its
+/// arguments.
+Error with_rights_advice(Error error, const std::string& command);
 /// Fails unless the number of sources is in this range.
 Result<void> check_number(const std::vector<Source>& sources, std::size_t least, std::size_t most);
 
 /// /proc, and /tmp or the directory of PERFMAP_TMPDIR.
 Roots roots_from_environment();
+
+/// Fails if a directory of --map-dir or --symfs does not exist; empty: the option is not given.
+Result<void> check_directories(std::initializer_list<std::string> directories);
 
 bool reads_stdin(const std::vector<Source>& sources);
 

@@ -243,7 +243,7 @@ def status_1():
 
 
 @says("2 | The command could not do its work: an error in the command line, a source that cannot be read, a "
-      "process that does not exist, a failed write.")
+      "process that does not exist or may not be examined, a failed write.")
 def status_2():
     for words in ("tidy", "tidy --no-such-option", "tidy gone.map", "tidy a.map -o /dev/full"):
         run(words, status=2)
@@ -251,6 +251,14 @@ def status_2():
     for words in ("resolve 10 -p", "lint -p", "info -p", "doctor -p", "watch -p", "tidy",
                   "snapshot -o saved -p", "merge a.map -p", "diff a.map", "convert --to json", "to-json", "copy -o out.map"):
         assert run(f"{words} {gone}", status=2)[1] == f"perfmap: error: no process {gone}\n", words
+    if os.geteuid() != 0:
+        return
+    pid = os.getpid()
+    for command in ("doctor", "watch", "snapshot -o saved"):
+        done = subprocess.run([PERFMAP, *command.split(), str(pid)], capture_output=True, user=65534, group=65534,
+                              extra_groups=[], text=True, timeout=60)
+        words = f"{command.split()[0]} {pid}" + " -o saved" * command.startswith("snapshot")
+        assert done.returncode == 2 and done.stderr.endswith(f"; try 'sudo perfmap {words}'\n"), (command, done)
 
 
 @says("If one of several sources cannot be opened, `lint` and `resolve` print the error, use the others, and end "
@@ -306,6 +314,15 @@ def kinds():
     assert "jitdump" in run("tidy a.map --kind jitdump", status=2)[1]
 
 
+@says("A command for one source or process refuses several.")
+def one_source():
+    for words in ("info a.map b.map", "tidy a.map -m b.map", "to-json a.map b.map", "copy a.map b.map -o c.map",
+                  "doctor 1 2"):
+        assert "expected one SOURCE: a path, '-' or a pid; got 2" in run(words, status=2)[1], words
+    for words in ("watch 1 2", "watch 1 -p 2", "snapshot -p 1 -p 2 -o saved"):
+        assert run(words, status=2)[1] == "perfmap: error: expected one PID; got 2\n", words
+
+
 @says("Sources are positional in every command, except that a pid needs `-p` in `resolve`, where a number is an"
       " address.",
       "All sources keep the order of the command line, which decides which entry wins if sources overlap.",
@@ -350,8 +367,11 @@ def source_options():
 
 
 @says("`resolve ADDR... SOURCE...`: a hexadecimal word is an address, even if a file has that name.",
-      "A word that has a `/` or is not hexadecimal is a file.")
+      "A word that has a `/` or is not hexadecimal is a file.",
+      "A hexadecimal word of more than 64 bits is an error.")
 def words_of_resolve():
+    assert "has more than 64 bits" in run("resolve 11111111111111111 a.map", status=2)[1]
+    assert name_of("0000000000000001000", "a.map") == "one"
     write("beef", "beef 10 file\n")
     assert run("resolve beef a.map")[0].startswith("beef [unknown]")
     assert name_of("beef", "./beef") == "file"
@@ -407,6 +427,14 @@ def trust():
         child.wait()
 
 
+@says("A directory of `--map-dir` or `--symfs` that does not exist is an error.")
+def directories():
+    for option in ("--map-dir gone", "--symfs gone"):
+        for words in (f"stacks {RECORDING}", f"inject {RECORDING} -o out.data", f"doctor {RECORDING}", "resolve 10 a.map"):
+            assert run(f"{words} {option}", status=2)[1] == \
+                "perfmap: error: cannot open gone: No such file or directory\n", words
+
+
 @says("`PERFMAP_TMPDIR` replaces `/tmp` as the place of maps and dumps.")
 def directory():
     sources()
@@ -457,6 +485,22 @@ def in_place():
     assert reader.communicate()[0] == b"1000 10 one\n2000 10 two\n"
 
 
+@says("FILE must not be the input of `stacks`, `inject`, `lint`, `pypylog`, `convert`, `to-json`, `from-json` or `copy`.")
+def onto_itself():
+    run("to-json a.map -o a.json")
+    shutil.copy(RECORDING, "recording")
+    for words, name in {"stacks recording": "recording", "inject recording": "recording", "lint a.map": "a.map",
+                        "pypylog log": "log", "convert a.map --to perf-map": "a.map", "to-json a.map": "a.map",
+                        "from-json a.json --to perf-map": "a.json", "copy a.map": "a.map",
+                        "convert recording.dump --to elf": "recording.dump"}.items():
+        shutil.copy(DUMP, "recording.dump")
+        os.link(name, "again")
+        before = pathlib.Path(name).read_bytes()
+        assert "it is the input" in run(f"{words} -o again", status=2)[1], words
+        assert pathlib.Path(name).read_bytes() == before, words
+        os.unlink("again")
+
+
 @says("`--format` selects the format of the output, and `--format text` always selects the default.")
 def formats():
     for words in ("resolve 1000 a.map", "lint good.map", "info a.map", "diff a.map a.map",
@@ -495,12 +539,14 @@ def suffixes_of_lint():
     check_suffixes("lint", "--fail-level error repeated.map", {".sarif": "sarif", ".json": "json", ".jsonl": "jsonl"}, "--format")
 
 
-@says("`pypylog` | `.flame.html` (flame-graph), `.html`, `.folded`, `.speedscope.json`, `.json`, `.txt` (text)")
+@says("`pypylog` | `.flame.html` (flame-graph), `.html`, `.folded`, `.speedscope.json`, `.json`, `.txt` (text); "
+      "`.map` and `.dump` select `--to`")
 def suffixes_of_pypylog():
     write("log", "[100] {jit-backend\n[110] jit-backend}\n[200] {gc-minor\n[210] gc-minor}\n")
     check_suffixes("pypylog", "log", {
         ".flame.html": "flame-graph", ".html": "html", ".folded": "folded", ".speedscope.json": "speedscope",
         ".json": "json", ".txt": "text"}, "--format")
+    check_suffixes("pypylog", ROOT / "tests/wild/pypy/profile/pypylog", {".map": "perf-map", ".dump": "jitdump"}, "--to")
 
 
 @says("`convert`, `merge` | `.map`, `.json`, `.dump` (jitdump); `convert` also `.jsonl`, `.o` and `.elf`")
@@ -534,7 +580,16 @@ def unknown_suffix():
 def contradiction():
     run(f"stacks {RECORDING} -o wrong.html --format pprof", status=2)
     run("convert a.map -o wrong.json --to jitdump", status=2)
+    run("pypylog log -o wrong.json --to perf-map", status=2)
     assert not os.path.exists("wrong.html") and not os.path.exists("wrong.json")
+
+
+@says("`tidy` and `merge --keep` always write a perf map, so the suffix of another format is an error.")
+def only_maps():
+    for words in ("tidy a.map", "merge --keep a.map b.map"):
+        run(f"{words} -o wrong.json", status=2)
+        assert not os.path.exists("wrong.json")
+        assert run(f"{words} -o right.map") == run(f"{words} -o right.txt") == ("", "")
 
 
 @says("Every JSON output has a schema in [schema/](schema), which is installed in `share/perfmap/schema`.",

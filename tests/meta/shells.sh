@@ -73,6 +73,11 @@ expect "tests$([ "$shell" = fish ] && echo /)" perfmap resolve --map-dir tes
 refuse README.md perfmap resolve --map-dir READ
 expect --overlap perfmap tidy --force --over
 [ "$shell" = zsh ] || refuse --force perfmap tidy --force --for  # zsh draws what was typed
+expect $$ perfmap watch --format text $$
+[ "$shell" = zsh ] || refuse $$ perfmap watch 1 $$  # zsh draws what was typed
+refuse merge perfmap help lint m
+expect --overlap perfmap tidy --over
+refuse --overlap perfmap tidy -- --over
 expect --comm perfmap stacks --comm a --com
 case $shell in
 bash)

@@ -159,7 +159,9 @@ class Merger {
         return different("a jitdump with times in nanoseconds and one with ticks: " +
                          dump.input().name());
       }
-      stats_.several_pids = stats_.several_pids || one.pid != header_->pid;
+      // A dump that was made from a map has no pid.
+      if (header_->pid == 0) header_->pid = one.pid;
+      stats_.several_pids = stats_.several_pids || (one.pid != 0 && one.pid != header_->pid);
     }
     return std::nullopt;
   }

@@ -189,7 +189,7 @@ struct DumpMergeStats {
   std::uint64_t duplicates = 0;     ///< LOADs and MOVEs that an earlier dump has, left out
   std::uint64_t lost_moves = 0;     ///< MOVEs of code that does not exist, left out
   std::uint64_t other_records = 0;  ///< of unknown kinds, and CLOSE, left out
-  bool several_pids = false;        ///< the header has the pid of the first dump
+  bool several_pids = false;        ///< the header has the pid of the first dump that has one
 };
 
 /// Merges jitdumps, oldest first, into one. Records are ordered by time, each LOAD directly follows
