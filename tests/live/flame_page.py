@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.parse
 import xml.dom.minidom
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -74,6 +75,20 @@ def is_at(*parts):
 
 def share(part, whole):
     return f"{100 * part / whole:.2f} %" if part != whole else "100 %"
+
+
+def wait_for(condition, seconds=20):
+    """Until a JavaScript expression is true, such as that a worker has finished."""
+    end = time.monotonic() + seconds
+    while not browser.value(condition):
+        assert time.monotonic() < end, (condition, text_of("matched"))
+        time.sleep(0.02)
+
+
+def matched():
+    """What the page writes about a search, when it has finished."""
+    wait_for('document.getElementById("matched").textContent !== "searching…"')
+    return text_of("matched")
 
 
 class Profile:
@@ -145,7 +160,7 @@ click("#regex")
 browser.key("/", "/")
 type_text(r"^JS:\*(sieve|fib) ")
 found = node.having(lambda text: re.search(r"^JS:\*(sieve|fib) ", text))
-assert text_of("matched") == f"{found} samples, {share(found, whole)}"
+assert matched() == f"{found} samples, {share(found, whole)}"
 assert browser.value('document.getElementById("regex").getAttribute("aria-pressed")') == "true"
 seen = []
 for _ in range(3):
@@ -159,7 +174,35 @@ browser.key("Escape")
 browser.key("n", "n")
 assert text_of("matched").startswith("3 of ")
 show("regex=yes&search=%28")
-assert text_of("matched") == "not a regular expression"
+assert matched() == "invalid regular expression"
+assert "group" in browser.value('document.getElementById("matched").title')
+for expression, word in ((r"v8\:\:internal", "v8::internal"), (r"node\-", "node-"), (r"}", "}"), (r"\p{Lu}8", "")):
+    show(f"regex=yes&search={urllib.parse.quote(expression)}")
+    found = node.having(lambda text: word in text) if word else node.having(lambda text: re.search("[a-zA-Z]8", text))
+    assert matched() == f"{found} samples, {share(found, whole)}", (expression, matched())
+
+# An expression that would take for ever is stopped, also one of the address, and the page stays usable.
+for expression in (r"(\w+\s?)+\(\)$", "(.*)*y%", "(?:.*.*.*.*.*.*.*)*x$%"):
+    began = time.monotonic()
+    show(f"group=all&regex=yes&search={urllib.parse.quote(expression)}")
+    assert text_of("total") == str(whole) and time.monotonic() - began < 3
+    assert matched() == "the expression takes too long", (expression, matched())
+browser.call("Page.reload")
+assert matched() == "the expression takes too long"
+browser.key("t", "t")
+assert not browser.value('document.getElementById("table").hidden')
+browser.value('(() => { const search = document.getElementById("search"); search.value = "^node::Start$"; search.dispatchEvent(new Event("input")); })()')
+wait_for('document.getElementById("matched").textContent.endsWith("%")')
+assert set(shown_table()) == {"node::Start"}, shown_table()
+
+# A browser without workers runs expressions that cannot take long.
+without_workers = browser.call("Page.addScriptToEvaluateOnNewDocument", source="delete globalThis.Worker")["identifier"]
+show("regex=yes&search=%5EJS:.sieve%7C%5EJS:.fib")
+found = node.having(lambda text: re.search("^JS:.(sieve|fib)", text))
+assert matched() == f"{found} samples, {share(found, whole)}"
+show("regex=yes&search=(a%2B)%2B")
+assert matched() == "no workers: only expressions without ( * + ? {"
+browser.call("Page.removeScriptToEvaluateOnNewDocument", identifier=without_workers)
 
 # Mouse: hovering shows details, a click zooms in; Escape shows all, and the history goes back.
 show("group=all")

@@ -32,43 +32,31 @@ const currentSums = () => kept("sums", [structureId(), selectionOf()], () => sum
 const currentSandwich = () => kept("sandwich", [structureId(), selectionOf(), state.chosen], () =>
   callersAndCallees(currentTree(), state.chosen));
 
-const searchId = () => [state.search, state.regex, [...state.only]];
+const searchId = () => [currentMatches().id, [...state.only]];
 
-// Search: which keys are sought. null: nothing is; an invalid regular expression finds nothing.
+// Search: which keys are sought; null: all are. With tiers apart or merged, a search means the same
+// functions: a group matches by the name of any tier, and a tier by the name of its group.
 const currentSearch = () => kept("search", searchId(), () => {
-  if (state.search === "" && state.only.size === 0) return {isSought: null, isInvalid: false};
-  let isMatch = () => true;
-  let isInvalid = false;
-  if (state.regex && state.search !== "") {
-    try {
-      const expression = new RegExp(state.search, "iu");
-      isMatch = (text) => expression.test(text);
-    } catch {
-      isInvalid = true;
-      isMatch = () => false;
-    }
-  } else if (state.search !== "") {
-    const text = state.search.toLowerCase();
-    isMatch = (name) => name.toLowerCase().includes(text);
-  }
-  const byModule = new Map();
-  const isModule = (module) => {
-    if (!byModule.has(module)) byModule.set(module, isMatch(module));
-    return byModule.get(module);
-  };
-  const marks = functions.map(({name, module}, key) =>
-    (state.only.size === 0 || state.only.has(kinds[kindOf[key]].name)) && (isMatch(name) || isModule(module)));
-  const labels = data.labels.map((label) => state.only.size === 0 && isMatch(label));
-  return {isSought: (key) => key === ROOT ? false : key < 0 ? labels[~key] : marks[key], isInvalid};
+  const {matches} = currentMatches();
+  if (matches === null && state.only.size === 0) return null;
+  const isMatch = textsOfFunctions.map((texts) => matches === null || texts.some((text) => matches[text]));
+  const marks = isMatch.slice();
+  functions.forEach(({merged}, key) => {
+    if (isMatch[key]) marks[merged] = true;
+    if (isMatch[merged]) marks[key] = true;
+  });
+  const isOfKind = (key) => state.only.size === 0 || state.only.has(kinds[kindOf[key]].name);
+  const isLabel = (label) => state.only.size === 0 && Boolean(matches[textsOfLabels[label]]);
+  return (key) => key === ROOT ? false : key < 0 ? isLabel(~key) : marks[key] && isOfKind(key);
 });
 // What is found in a tree, of which `name` says what it shows; null: nothing is sought.
 const foundIn = (name, tree) => kept(`found in ${name}`, [searchId(), structureId(), selectionOf(), state.order, state.chosen], () => {
-  const {isSought} = currentSearch();
+  const isSought = currentSearch();
   return isSought && findIn(tree, isSought);
 });
 // Of each node of the data: whether its stack has something that is sought. The strip shows it.
 const soughtNodes = () => kept("sought nodes", [searchId(), state.tiers], () => {
-  const {isSought} = currentSearch();
+  const isSought = currentSearch();
   if (isSought === null) return null;
   const marks = new Uint8Array(NODES);
   for (let node = 1; node < NODES; ++node) {

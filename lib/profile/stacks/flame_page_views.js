@@ -92,7 +92,7 @@ const showFlame = () => {
 };
 const showViews = () => {
   for (const view of CHOICES.view) byId(view).hidden = state.view !== view;
-  const {isSought} = currentSearch();
+  const isSought = currentSearch();
   const whole = currentTree().totals[0];
   if (state.view === "flame") {
     showFlame();
@@ -167,12 +167,14 @@ const showPath = () => {
 
 const showSearch = () => {
   const input = byId("search");
-  const {isInvalid, isSought} = currentSearch();
+  const {problem, reason, id} = currentMatches();
+  const isSought = currentSearch();
   if (input.value !== state.search) input.value = state.search;
-  input.setAttribute("aria-invalid", isInvalid);
+  input.setAttribute("aria-invalid", problem !== "");
   byId("regex").setAttribute("aria-pressed", state.regex);
   const found = foundIn("flame", shownTree());
-  byId("matched").textContent = isInvalid ? "not a regular expression"
+  byId("matched").title = reason;
+  byId("matched").textContent = id !== searching.wanted ? "searching…" : problem ? problem
     : isSought === null ? "" : `${amount(found.samples)}, ${percent(found.samples, shownTree().totals[0])}`;
   for (const id of ["previous", "next"]) byId(id).disabled = isSought === null || found.nodes.length === 0;
 };
