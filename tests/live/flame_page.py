@@ -482,6 +482,24 @@ show("view=table")
 assert shown_table() == {"JS:~run a.js:1:1": (1, 1), "JS:*run a.js:1:1": (1, 1), "main": (1, 1)}
 click('input[name="tiers"][value="merged"]')
 assert shown_table() == {"run a.js:1:1": (2, 2), "main": (1, 1)}, shown_table()
+show("view=table")
+keys = {name: int(key) for name, key in browser.value('[...document.querySelectorAll("#table tbody tr")].map((row) => [row.cells[2].textContent, row.dataset.key])')}
+show("view=table&tiers=merged")
+keys |= {name: int(key) for name, key in browser.value('[...document.querySelectorAll("#table tbody tr")].map((row) => [row.cells[2].textContent, row.dataset.key])')}
+
+# Steps, the sandwich and the search of a function mean the same function with tiers apart and merged.
+apart, merged_name = "JS:*run a.js:1:1", "run a.js:1:1"
+for tiers, function, samples in (("apart", apart, 1), ("merged", apart, 2), ("apart", merged_name, 2), ("merged", merged_name, 2)):
+    shown = apart if (tiers, function) == ("apart", apart) else merged_name
+    show(f"tiers={tiers}&step=focus.{keys[function]}")
+    assert text_of("total") == str(samples) and texts("#steps button") == [f"Only {shown} ×"], (tiers, function)
+    show(f"tiers={tiers}&step=hide.{keys[function]}")
+    assert text_of("total") == str(3 - samples), (tiers, function)
+    show(f"tiers={tiers}&view=sandwich&of={keys[function]}")
+    assert [text_of(id) for id in ("chosen", "total", "self", "of-parent")] == [shown, str(samples), str(samples), "–"], (tiers, function)
+    show(f"tiers={tiers}&search={urllib.parse.quote(function)}")
+    assert matched().startswith(f"{samples} sample"), (tiers, function)
+show("view=table&tiers=merged")
 assert texts("#process option") == ["All processes", "app (pid 1) – 66.67 %", "other (pid 2) – 33.33 %"]
 assert texts("#event option") == ["All events", "cpu-clock – 66.67 %", "page-faults – 33.33 %"]
 browser.value('(() => { const event = document.getElementById("event"); event.value = "1"; event.dispatchEvent(new Event("change")); })()')
@@ -532,11 +550,23 @@ show()
 assert browser.value("document.title").endswith(" – 1 tick") and text_of("unit") == "Ticks"
 assert browser.value('document.getElementById("time").hidden') and "Duration" not in texts("#facts dt")
 
-# A page without samples works.
-write_page(b"")
-for view in ("flame", "table", "sandwich"):
-    show(f"view={view}")
-    assert text_of("total") == "0"
+# A page or a selection without samples works, and no chart is black.
+def is_black(canvas):
+    """Whether all of a visible canvas is black, as a canvas that nothing was drawn to."""
+    return browser.value(f"""(() => {{
+        const canvas = document.querySelector({canvas!r});
+        if (canvas.clientWidth === 0) return false;
+        const bytes = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+        return bytes.every((byte, i) => byte === (i % 4 === 3 ? 255 : 0));
+    }})()""")
+
+
+for address in ("", "&range=100-200"):
+    write_page(node.text.encode() if address else b"")
+    for view in ("flame", "table", "sandwich"):
+        show(f"view={view}{address}")
+        assert text_of("total") == "0"
+        assert not any(is_black(f"#{chart} canvas") for chart in ("flame", "callers", "callees")), (view, address)
 
 # 50 000 distinct stacks, most boxes too narrow to be seen. Each action takes less than a few seconds.
 write_page("".join(

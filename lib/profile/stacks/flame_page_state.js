@@ -22,15 +22,16 @@ const kept = (name, dependsOn, make) => {
   return cache.get(name).value;
 };
 const structureId = () => [state.group, state.tiers, state.steps];
-const currentView = () => kept("view", structureId(), () =>
-  state.steps.reduce(applyStep, grouped(DATA_VIEW, state.group, state.tiers === "merged")));
+const mergesTiers = () => state.tiers === "merged";
+const currentView = () => kept("view", structureId(), () => state.steps.reduce(
+  (view, step) => applyStep(view, step, mergesTiers()), grouped(DATA_VIEW, state.group, mergesTiers())));
 const currentTree = () => kept("tree", [structureId(), selectionOf()], () => Tree.of(currentView(), selectionOf()));
 const invertedTree = () => kept("inverted", [structureId(), selectionOf()], () =>
   Tree.of(kept("inverted view", structureId(), () => inverted(currentView())), selectionOf()));
 const shownTree = () => state.order === "inverted" ? invertedTree() : currentTree();
 const currentSums = () => kept("sums", [structureId(), selectionOf()], () => sumsOf(currentTree()));
 const currentSandwich = () => kept("sandwich", [structureId(), selectionOf(), state.chosen], () =>
-  callersAndCallees(currentTree(), state.chosen));
+  callersAndCallees(currentTree(), meantKey(state.chosen, mergesTiers()), meaning(state.chosen, mergesTiers())));
 
 const searchId = () => [currentMatches().id, [...state.only]];
 

@@ -133,11 +133,16 @@ const STEPS = {
   },
 };
 
-const applyStep = (view, step) => {
-  const {isModule, module} = functions[step.key];
-  const isMeant = isModule ? (key) => key >= 0 && functions[key].module === module : (key) => key === step.key;
-  return STEPS[step.kind].apply(view, isMeant, step);
+// The function that a key means with tiers apart or merged: its group if they are merged.
+const meantKey = (key, mergesTiers) => mergesTiers ? functions[key].merged : key;
+// Whether a shown function is meant: with tiers apart, a group means all of its functions.
+const meaning = (key, mergesTiers) => {
+  const {isModule, module} = functions[key];
+  if (isModule) return (shown) => shown >= 0 && functions[shown].module === module;
+  const meant = meantKey(key, mergesTiers);
+  return (shown) => shown >= 0 && (shown === meant || functions[shown].merged === meant);
 };
+const applyStep = (view, step, mergesTiers) => STEPS[step.kind].apply(view, meaning(step.key, mergesTiers), step);
 
 // Callees first: each stack begins at its leaf.
 const inverted = (view) => {
@@ -230,9 +235,9 @@ const sumsOf = (tree) => {
   return {selfs, totals};
 };
 
-// The trees of callers and of callees of a function. Both roots are the function itself; a sample
-// counts once, at the outermost box of the function.
-const callersAndCallees = (tree, key) => {
+// The trees of callers and of callees of a function, and its own samples. Both roots are the function
+// itself; a sample counts once, at the outermost box of the function.
+const callersAndCallees = (tree, key, isMeant) => {
   const shapes = {callers: new TreeShape(), callees: new TreeShape()};
   const counts = {callers: [], callees: []};
   const add = (side, place, samples) => {
@@ -243,7 +248,7 @@ const callersAndCallees = (tree, key) => {
     const above = places[tree.parents[node]];
     if (above >= 0) {
       places[node] = shapes.callees.child(above, tree.keys[node]);
-    } else if (tree.keys[node] === key) {
+    } else if (isMeant(tree.keys[node])) {
       places[node] = 0;
       let place = 0;
       for (let caller = tree.parents[node]; caller !== 0; caller = tree.parents[caller]) {
@@ -253,7 +258,8 @@ const callersAndCallees = (tree, key) => {
     }
     if (places[node] >= 0 && tree.selfs[node] > 0) add("callees", places[node], tree.selfs[node]);
   }
-  const made = {};
+  const made = {selfs: 0};
+  for (let node = 1; node < tree.size; ++node) if (isMeant(tree.keys[node])) made.selfs += tree.selfs[node];
   for (const side of ["callers", "callees"]) {
     shapes[side].keys[0] = key;
     made[side] = new Tree(shapes[side], Float64Array.from({length: shapes[side].size}, (_, i) => counts[side][i] ?? 0));

@@ -54,7 +54,7 @@ const describeBox = (chart) => {
 const describeFunction = (key) => {
   const whole = currentTree().totals[0];
   const {selfs, totals} = currentSums();
-  describe(key, {total: key === ROOT ? whole : totals[key], self: selfs[key] ?? 0, whole, parent: whole});
+  describe(key, {total: key === ROOT ? whole : totals[key], self: selfs[key] ?? 0, whole, parent: 0});
 };
 
 const tip = byId("tip");
@@ -104,24 +104,29 @@ const showViews = () => {
     showSandwich();
   }
 };
+// The function with the most samples of its own; null: none has.
+const mostSampledFunction = () => {
+  const {selfs} = currentSums();
+  const best = selfs.reduce((a, samples, key) => samples > (selfs[a] ?? 0) ? key : a, -1);
+  return best >= 0 ? best : null;
+};
 const showSandwich = () => {
-  // Without a choice: the function with the most samples of its own.
-  const {selfs, totals} = currentSums();
-  if (state.chosen === null || !(totals[state.chosen] > 0)) {
-    const best = selfs.reduce((a, samples, key) => samples > (selfs[a] ?? 0) ? key : a, -1);
-    state.chosen = state.chosen ?? (best >= 0 ? best : null);
+  if (state.chosen === null) state.chosen = mostSampledFunction();
+  for (const chart of Object.values(sandwich)) chart.scroller.hidden = state.chosen === null;
+  if (state.chosen === null) {
+    byId("chosen").textContent = "There are no samples.";
+    return describeFunction(ROOT);
   }
-  const hasSamples = state.chosen !== null && totals[state.chosen] > 0;
-  byId("chosen").textContent = state.chosen === null ? "There are no samples."
-    : hasSamples ? nameOf(state.chosen) : `${nameOf(state.chosen)} has no samples in this selection.`;
-  if (state.chosen === null) return describeFunction(ROOT);
   const trees = currentSandwich();
+  const total = trees.callees.totals[0];
+  const key = meantKey(state.chosen, mergesTiers());
+  byId("chosen").textContent = nameOf(key) + (total > 0 ? "" : " has no samples in this selection.");
   for (const [side, chart] of Object.entries(sandwich)) {
     const isSame = chart.tree === trees[side];
     chart.show(trees[side], isSame ? chart.zoom : 0, foundIn(side, trees[side]));
     if (!isSame) chart.scrollToRoot();
   }
-  describeFunction(state.chosen);
+  describe(key, {total, self: trees.selfs, whole: currentTree().totals[0], parent: 0});
 };
 
 const showKinds = () => {
@@ -141,7 +146,7 @@ const showKinds = () => {
 
 const showSteps = () => {
   const chips = state.steps.map((step, i) => {
-    const title = STEPS[step.kind].title(nameOf(step.key).slice(0, 60));
+    const title = STEPS[step.kind].title(nameOf(meantKey(step.key, mergesTiers())).slice(0, 60));
     const button = element("button", {type: "button", title: "Undo this", textContent: title + " ×"});
     button.addEventListener("click", () => change({steps: state.steps.filter((_, at) => at !== i)}));
     return element("li", {}, button);
