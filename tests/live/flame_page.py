@@ -33,8 +33,8 @@ except (EOFError, BrokenPipeError):
     sys.exit(77)
 
 
-def write_page(text):
-    page.write_bytes(subprocess.run([sys.argv[1], "html"], input=text, capture_output=True, check=True).stdout)
+def write_page(text, *options):
+    page.write_bytes(subprocess.run([sys.argv[1], "html", *options], input=text, capture_output=True, check=True).stdout)
 
 
 def show(address=""):
@@ -545,9 +545,15 @@ show("zoom=3")
 assert text_of("place").endswith(":12–40")
 
 # A profile with a unit of its own, such as ticks of a log, has no times.
-page.write_text(page.read_text().replace('"events":[', '"unit":"ticks","events":['))
+page.write_text(page.read_text().replace('"has_times":true', '"has_times":false,"unit":"ticks"'))
 show()
 assert browser.value("document.title").endswith(" – 1 tick") and text_of("unit") == "Ticks"
+assert browser.value('document.getElementById("time").hidden') and "Duration" not in texts("#facts dt")
+
+# Neither has a recording whose samples have no times.
+write_page(node.text.encode(), "no-times")
+show("range=0-1&strip=heat")
+assert browser.value("document.title") == f"node – {whole} samples" and text_of("total") == str(whole)
 assert browser.value('document.getElementById("time").hidden') and "Duration" not in texts("#facts dt")
 
 # A page or a selection without samples works, and no chart is black.

@@ -91,8 +91,8 @@ for (let node = 1; node < NODES; ++node) {
   keyOfNode[node] = isProcess(node) || isThread(node) ? ~data.frames[node] : data.frames[node];
 }
 
-// Times are seconds since the first sample. A profile with a unit of its own has none.
-const hasTimes = !data.unit;
+// Times are seconds since the first sample.
+const hasTimes = data.has_times;
 const SLOT = data.slot / 1e9;
 const DURATION = data.duration / 1e9;
 const slots = Float64Array.from(data.slots);

@@ -98,7 +98,7 @@ const remember = (isStep) => {
 const readRange = (text) => {
   const parts = /^([0-9.]+)-([0-9.]+)$/.exec(text ?? "");
   const range = parts && [Number(parts[1]), Number(parts[2])];
-  return range && range[0] < range[1] && range[1] < 1e12 ? range : null;
+  return hasTimes && range && range[0] < range[1] && range[1] < 1e12 ? range : null;
 };
 const readStep = (text) => {
   const [kind, number] = text.split(".");

@@ -145,6 +145,9 @@ struct StackProfile {
     /// A sample counts as often as its period says, in a unit of its own, such as ticks of a log.
     /// For folded, speedscope and html, which then shows no times.
     bool is_weighted = false;
+    /// Samples have times. False for recordings without PERF_SAMPLE_TIME, whose samples have 0 or
+    /// the time of another record; html then shows no times.
+    bool has_times = true;
   };
   std::vector<Event> events = {};
   std::string title = {};    ///< the recording's file name
