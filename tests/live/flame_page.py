@@ -64,13 +64,24 @@ def frame_of(selector):
                          f"(document.querySelector({selector!r}).getBoundingClientRect())")
 
 
+def name_of():
+    """The whole name of the function of which details are shown."""
+    return browser.value('document.getElementById("name").title')
+
+
 def type_text(text):
     for letter in text:
         browser.key(letter, letter)
 
 
 def is_at(*parts):
-    return sorted(browser.value("location.hash").lstrip("#").split("&")) == sorted(parts or ("",))
+    """Whether the address has these parts. It follows the keys of a search with a delay."""
+    end = time.monotonic() + 1
+    while sorted(browser.value("location.hash").lstrip("#").split("&")) != sorted(parts or ("",)):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
 
 
 def share(part, whole):
@@ -165,14 +176,27 @@ assert browser.value('document.getElementById("regex").getAttribute("aria-presse
 seen = []
 for _ in range(3):
     browser.key("Enter", "\r")
-    seen.append((text_of("name"), text_of("matched")))
+    seen.append((name_of(), text_of("matched")))
 assert all(re.match(r"JS:\*(sieve|fib) ", name) for name, _ in seen), seen
-assert [matched.split(" of ")[0] for _, matched in seen] == ["1", "2", "3"] and len({m.split(" of ")[1] for _, m in seen}) == 1, seen
+assert [matched.split(" of ")[0] for _, matched in seen] == ["1", "2", "3"] and len({m.split(" of ")[1].split(" ")[0] for _, m in seen}) == 1, seen
 browser.key("Enter", "\r", shift=True)
-assert text_of("matched").startswith("2 of ") and text_of("name") == seen[1][0]
-browser.key("Escape")
+assert text_of("matched").startswith("2 of ") and name_of() == seen[1][0]
+browser.value("document.activeElement.blur()")
 browser.key("n", "n")
-assert text_of("matched").startswith("3 of ")
+assert text_of("matched").startswith("3 of ") and text_of("matched").endswith(f"{found} samples, {share(found, whole)}")
+
+# Escape: in the search field, it clears the search and then leaves the field; outside, it leaves the
+# zoom, then clears the search.
+show("group=all&zoom=2&search=node&only=native")
+browser.key("/", "/")
+browser.key("Escape")
+assert is_at("group=all", "zoom=2", "only=native") and browser.value("document.activeElement.id") == "search"
+browser.key("Escape")
+assert browser.value("document.activeElement.id") == ""
+browser.key("Escape")
+assert is_at("group=all", "only=native")
+browser.key("Escape")
+assert is_at("group=all")
 show("regex=yes&search=%28")
 assert matched() == "invalid regular expression"
 assert "group" in browser.value('document.getElementById("matched").title')
@@ -187,7 +211,7 @@ for expression in (r"(\w+\s?)+\(\)$", "(.*)*y%", "(?:.*.*.*.*.*.*.*)*x$%"):
     show(f"group=all&regex=yes&search={urllib.parse.quote(expression)}")
     assert text_of("total") == str(whole) and time.monotonic() - began < 3
     assert matched() == "the expression takes too long", (expression, matched())
-browser.call("Page.reload")
+browser.reload()
 assert matched() == "the expression takes too long"
 browser.key("t", "t")
 assert not browser.value('document.getElementById("table").hidden')
@@ -208,7 +232,7 @@ browser.call("Page.removeScriptToEvaluateOnNewDocument", identifier=without_work
 show("group=all")
 top = frame_of("#flame")[1]
 browser.mouse(100, top + 21 * 1.5)
-name, total = text_of("name"), int(text_of("total"))
+name, total = name_of(), int(text_of("total"))
 roots = collections.Counter(sample["names"][0] for sample in node.samples)
 assert (name, total) == roots.most_common(1)[0], (name, total, roots)
 assert text_of("share") == share(total, whole) and text_of("kind") == "native"
@@ -219,20 +243,56 @@ assert "zoom=" in zoomed and texts("#path button") == ["all", name]
 browser.mouse(100, frame_of("#flame")[1] + 21 * 4.5, click=True)
 assert len(texts("#path button")) == 5 and texts("#path button")[1] == name
 browser.key("Escape")
-assert is_at("group=all") and browser.value('document.getElementById("path").hidden')
+assert is_at("group=all") and texts("#path button") == ["all"]
 browser.value("history.go(-2)")
 time.sleep(0.2)
 assert browser.value("location.hash") == zoomed
 click("#path button")
 assert is_at("group=all")
 
+# A click does not move the boxes under the pointer, although the zoomed chart is not as high.
+browser.size(1280, 560)
+for shape in ("icicle", "flame"):
+    show(f"group=all&shape={shape}")
+    browser.value(f'document.getElementById("flame").scrollTop += {"" if shape == "icicle" else "-"}100')
+    _, top, _, height, _, _ = frame_of("#flame")
+    for x, y in ((30, top + height / 2), (30, top + height / 2), (30, top + height / 3)):
+        browser.mouse(x, y)
+        under = (name_of(), text_of("total"))
+        assert under[0] != "all", (shape, y)
+        browser.mouse(x, y, click=True)
+        time.sleep(0.1)
+        browser.mouse(x + 1, y)
+        assert (name_of(), text_of("total")) == under and "zoom=" in browser.value("location.hash"), shape
+    browser.key("Escape")
+    time.sleep(0.1)
+    browser.mouse(31, top + height / 3)
+    assert name_of() == under[0], (shape, name_of(), under)
+    # The distance to the root stays when the window changes, and when another function is chosen.
+    show(f"group=all&shape={shape}")
+    browser.size(1280, 900)
+    time.sleep(0.2)
+    _, top, _, height, _, bottom = frame_of("#flame")
+    browser.mouse(300, top + 5 if shape == "icicle" else bottom - 5)
+    assert name_of() == "all", (shape, name_of())
+    browser.size(1280, 560)
+browser.size(390, 844)
+show("view=sandwich")
+time.sleep(0.2)
+left, _, _, _, _, bottom = frame_of("#callers")
+browser.mouse(left + 30, bottom - 8)
+assert name_of() == text_of("chosen")
+browser.size(1280, 800)
+show("group=all")
+top = frame_of("#flame")[1]
+
 # Keyboard: arrow keys select boxes, Enter zooms in, Home zooms out.
 browser.value('document.querySelector("#flame canvas").focus()')
 for key in ("ArrowDown", "ArrowDown"):
     browser.key(key)
-assert text_of("name") == name
+assert name_of() == name
 browser.key("ArrowRight")
-assert int(text_of("total")) <= total and text_of("name") != "all"
+assert int(text_of("total")) <= total and name_of() != "all"
 browser.key("Enter")
 assert browser.value("location.hash") not in ("", zoomed) and "zoom=" in browser.value("location.hash")
 browser.key("Home")
@@ -241,7 +301,7 @@ assert is_at("group=all")
 # Inverted order: the children of the root are leaf functions, and their samples are their own.
 show("order=inverted&group=all&zoom=1")
 leaves = [sample["names"][-1] for sample in node.samples if sample["names"]]
-assert int(text_of("total")) == int(text_of("self")) == leaves.count(text_of("name"))
+assert int(text_of("total")) == int(text_of("self")) == leaves.count(name_of())
 
 # The table has the numbers of all functions; the search filters it, a head sorts it.
 show()
@@ -259,8 +319,8 @@ assert names == sorted(names) and is_at("view=table", "sort=name.up")
 show("view=table&search=js:")
 assert set(shown_table()) == {name for name in expected if "js:" in name.lower()}
 browser.key("n", "n")
-assert texts("#table tr.selected .name") == texts("#table tbody .name")[:1] == [text_of("name")]
-assert text_of("self") == str(expected[text_of("name")][0])
+assert texts("#table tr.selected .name") == texts("#table tbody .name")[:1] == [name_of()]
+assert text_of("self") == str(expected[name_of()][0])
 
 # The sandwich of a function: a click on its name opens it.
 browser.value('[...document.querySelectorAll("#table .name")].find((one) => one.textContent.includes("*sieve")).click()')
@@ -270,7 +330,7 @@ assert (int(text_of("self")), int(text_of("total"))) == expected[chosen]
 callers = collections.Counter(sample["names"][sample["names"].index(chosen) - 1] for sample in node.samples if chosen in sample["names"])
 left, _, _, _, _, bottom = frame_of("#callers")
 browser.mouse(left + 30, bottom - 21 * 1.5)
-assert (text_of("name"), int(text_of("total"))) == callers.most_common(1)[0]
+assert (name_of(), int(text_of("total"))) == callers.most_common(1)[0]
 show("view=sandwich")
 assert expected[text_of("chosen")][0] == max(own for own, _ in expected.values())
 
@@ -279,12 +339,12 @@ show("view=table&search=InterpreterEntryTrampoline")
 click("#table .name")
 browser.value('(() => { const search = document.getElementById("search"); search.value = "sieve"; search.dispatchEvent(new Event("input")); })()')
 browser.key("n", "n")
-assert "sieve" in text_of("name") and text_of("matched").startswith("1 of "), (text_of("name"), text_of("matched"))
-found, of_found = text_of("name"), int(text_of("total"))
+assert "sieve" in name_of() and text_of("matched").startswith("1 of "), (name_of(), text_of("matched"))
+found, of_found = name_of(), int(text_of("total"))
 assert of_found < expected[text_of("chosen")][1]
 browser.value('document.querySelector("#callees canvas").focus()')
 browser.key("Enter", "\r")
-assert (text_of("name"), int(text_of("total"))) == (found, of_found)
+assert (name_of(), int(text_of("total"))) == (found, of_found)
 
 
 def boxes_at_the_right():
@@ -292,7 +352,7 @@ def boxes_at_the_right():
     found = set()
     for row in range(int(height / 21)):
         browser.mouse(right - 30, top + 21 * row + 8)
-        found.add((text_of("name"), int(text_of("total"))))
+        found.add((name_of(), int(text_of("total"))))
     return found
 
 
@@ -301,12 +361,51 @@ browser.value('document.activeElement.blur()')
 browser.key("Escape")
 assert (found, of_found) not in boxes_at_the_right()
 
+# The zoom of a chart of the sandwich is in the address and in the history.
+show(f"view=table&search={urllib.parse.quote(chosen)}")
+click("#table .name")
+without_zoom = browser.value("location.hash")
+browser.value('document.querySelector("#callers canvas").focus()')
+for key in ("ArrowUp", "ArrowUp", "Enter"):
+    browser.key(key, "\r" if key == "Enter" else "")
+caller, of_caller = name_of(), text_of("total")
+assert "callers=" in browser.value("location.hash") and texts("#path button") == [chosen, caller], texts("#path button")
+show(browser.value("location.hash").lstrip("#"))
+assert texts("#path span") == ["Callers:"] and texts("#path button") == [chosen, caller]
+click("#path button")
+assert browser.value("location.hash") == without_zoom
+browser.value("history.back()")
+time.sleep(0.2)
+assert texts("#path button") == [chosen, caller]
+
+# The keys for views put the focus on the view. If the focused element goes, the view gets the focus.
+def focused():
+    return browser.value('document.activeElement.closest("#flame, #callers, #callees, tbody, tr.selected")?.id || document.activeElement.textContent')
+
+
+show("group=all")
+for key, element in (("f", "flame"), ("s", "callees"), ("t", max(expected, key=lambda name: expected[name][0]))):
+    browser.key(key, key)
+    assert focused() == element, (key, focused())
+browser.key("ArrowDown")
+second = focused()
+assert second == texts("#table .name")[1] == name_of()
+browser.key("Enter", "\r")
+assert text_of("chosen") == second and focused() == "callees"
+browser.value("history.back()")
+time.sleep(0.2)
+assert focused() == second, focused()
+show("group=all&step=focus.2")
+browser.value('document.querySelector("#steps button").focus()')
+browser.key("Enter", "\r")
+assert texts("#steps button") == [] and focused() == "flame"
+
 # The menu of a function, by keyboard and mouse: changes of the stacks, each with a button that
 # undoes it.
 def change(function, item, count=1, of="#menu"):
     show("group=all&view=table")
     browser.value(f'[...document.querySelectorAll("#table .name")].find((one) => one.textContent === {function!r}).focus()')
-    assert text_of("name") == function
+    assert name_of() == function
     browser.key("m", "m")
     items = texts(f"{of} button")
     at = [i for i, text in enumerate(items) if text == item][count - 1]
@@ -360,7 +459,7 @@ assert two_steps.count("step=collapse.") == 1
 # A right click opens the menu of a box; Escape closes it.
 show("group=all")
 browser.mouse(100, top + 21 * 1.5, click=True, button="right")
-assert not browser.value('document.getElementById("menu").hidden') and texts("#menu p")[0] == name
+assert not browser.value('document.getElementById("menu").hidden') and browser.value('document.querySelector("#menu p").title') == name
 browser.key("Escape")
 assert browser.value('document.getElementById("menu").hidden') and is_at("group=all")
 
@@ -388,11 +487,11 @@ assert shown_table() == node.table(samples_between(0, 0.3)) and is_at("view=tabl
 click("#whole")
 show("strip=heat&group=all")
 left, strip_top, width, height, right, _ = frame_of("#slots")
-browser.drag((left + 10, strip_top + 99), (left + 12, strip_top + 51))  # the first half of the first second
+browser.drag((left + 62, strip_top + 99), (left + 64, strip_top + 51))  # the first half of the first column of 0.1 s
 start, end = map(float, browser.value("[document.getElementById('from').value, document.getElementById('to').value]"))
-assert (start, end) == (0, 0.52), (start, end)
-assert int(text_of("total")) == len(samples_between(0, 0.52))
-browser.mouse(left + 10, strip_top + 50, click=True)
+assert (start, end) == (0, 0.052), (start, end)
+assert int(text_of("total")) == len(samples_between(0, 0.052))
+browser.mouse(left + 62, strip_top + 50, click=True)
 assert is_at("strip=heat", "group=all")
 
 # Threads and kinds of code.
@@ -414,7 +513,23 @@ for width, height, dark in ((390, 844, False), (1280, 800, True)):
         assert browser.value("document.documentElement.scrollWidth <= innerWidth"), (width, view)
         for selector in (".search", "#details dl", "#details", "main", ".strip"):
             assert frame_of(selector)[4] <= width, (width, selector)
-        assert frame_of("main")[3] >= 120, (width, view)
+        assert frame_of("main")[3] >= 300, (width, view)
+
+# In a small window, the chart has most of the room, and all else can be reached.
+for width, height in ((1400, 500), (1366, 650), (1280, 720), (844, 390), (390, 844)):
+    browser.size(width, height)
+    show("zoom=4&step=focus.2&thread=2")
+    assert frame_of("main")[3] >= 0.52 * height, (width, height, frame_of("main"))
+    for selector in ("#fold", "#search", "#ask", "#details dl", "#actions", "#bar"):
+        _, top, _, _, right, bottom = frame_of(selector)
+        assert 0 <= top and bottom <= height and right <= width, (width, height, selector)
+    assert text_of("fold").startswith("Options (") and frame_of("#options")[3] == 0
+    click("#fold")
+    assert frame_of("#options")[3] > 100 and browser.value('document.getElementById("fold").ariaExpanded') == "true"
+    assert frame_of("#details")[5] <= height and frame_of("main")[3] >= 0.45 * height - 1
+    browser.value('scrollTo(0, 10000)')
+    assert frame_of("#flame")[5] <= frame_of("#bar")[1] + 1, (width, height)
+browser.size(1280, 800)
 show("shape=flame&group=processes&search=a")
 click('input[value="icicle"]')
 assert is_at("group=processes", "search=a")
@@ -464,7 +579,7 @@ for address in ("shape=cube&only=nothing&zoom=-1&search=%00%3Cb%3E", "zoom=99999
     show(address)
     assert browser.value("document.title").startswith("node – "), address
     if "view=" not in address:
-        assert (text_of("name"), text_of("total")) == ("all", str(whole)), address
+        assert (name_of(), text_of("total")) == ("all", str(whole)), address
 
 # Tiers of a function, apart and merged; several events and processes.
 two = """app  1/1    1.000000000:  1 cpu-clock:\x20
@@ -507,9 +622,9 @@ assert shown_table() == {"main": (1, 1)} and is_at("view=table", "tiers=merged",
 
 # The choices of thread and process replace each other, and a zoomed box without samples is left.
 show("group=all&zoom=1")
-assert text_of("name") != "all"
+assert name_of() != "all"
 browser.value('(() => { const process = document.getElementById("process"); process.selectedIndex = 2; process.dispatchEvent(new Event("change")); })()')
-assert (text_of("name"), text_of("total")) == ("all", "1") and "process=" in browser.value("location.hash")
+assert (name_of(), text_of("total")) == ("all", "1") and "process=" in browser.value("location.hash")
 write_page(two.replace("other  2/2", "app  1/2").encode())
 show()
 browser.value('(() => { const thread = document.getElementById("thread"); thread.selectedIndex = 2; thread.dispatchEvent(new Event("change")); })()')
@@ -528,13 +643,13 @@ for strip in ("threads", "heat"):
 evil = "</script><script>console.error(1)</script><img src=x onerror=console.error(2)>\"'&amp;"
 write_page(f"a{evil}  1/1    1.000000000:  1 cpu-clock: \n\t 10 {evil}+0x1 (/bin/{evil.replace('(', '').replace(')', '')})\n\n".encode())
 show("zoom=3")
-assert text_of("name") == evil and evil in texts("#path button")[-1] + evil
+assert name_of() == evil and evil in texts("#path button")[-1] + evil
 for address in ("view=table", "view=sandwich", "step=focus.0&step=merge.1", f"search={evil.replace('&', '%26')}", "strip=heat"):
     show(address)
     assert browser.value('document.querySelectorAll("img").length') == 0 and len(browser.value("document.scripts.length") * "x") == 2, address
 show("zoom=3")
 browser.mouse(300, frame_of("#flame")[1] + 21 * 3.5, click=True, button="right")
-assert texts("#menu p")[0] == evil and browser.value('document.querySelectorAll("img").length') == 0
+assert browser.value('document.querySelector("#menu p").title') == evil and browser.value('document.querySelectorAll("img").length') == 0
 assert any(evil in title.firstChild.data for title in saved().getElementsByTagName("title"))
 
 # The source of a function, with the range of sampled lines.

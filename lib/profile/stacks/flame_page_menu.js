@@ -18,7 +18,7 @@ const openMenu = (key, x, y, zoom) => {
     });
     items.push(item);
   };
-  const addTitle = (text) => items.push(element("p", {textContent: text.slice(0, 200)}));
+  const addTitle = (text) => items.push(element("p", {textContent: shortened(text, 60), title: shortened(text, MOST_LETTERS)}));
   addTitle(nameOf(key));
   if (zoom) add("Zoom to this box", zoom);
   if (key >= 0) {

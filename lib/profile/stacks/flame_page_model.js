@@ -134,5 +134,15 @@ const visitSamples = ({event, process, thread, range}, visit) => {
 const UNIT = data.unit ?? "samples";
 const count = new Intl.NumberFormat("en");
 const amount = (samples) => `${count.format(samples)} ${samples === 1 ? UNIT.replace(/s$/, "") : UNIT}`;
-const percent = (part, whole) => whole > 0 ? (100 * part / whole).toFixed(part === whole ? 0 : 2) + " %" : "–";
-const seconds = (time) => time.toFixed(DURATION < 1 ? 4 : DURATION < 100 ? 2 : 1) + " s";
+const percent = (part, whole) => {
+  if (!(whole > 0)) return "–";
+  if (part > 0 && part / whole < 0.00005) return "< 0.01 %";
+  return (100 * part / whole).toFixed(part === whole ? 0 : 2) + " %";
+};
+const clock = (time) => time.toFixed(DURATION < 1 ? 4 : DURATION < 1000 ? 3 : 1) + " s"; // a moment
+const duration = (time) => {
+  if (time < 1) return +(time * 1000).toFixed(1) + " ms";
+  if (time < 100) return time.toFixed(2) + " s";
+  if (time < 6000) return `${Math.floor(time / 60)} min ${Math.floor(time % 60)} s`;
+  return count.format(Math.floor(time / 3600)) + ` h ${Math.floor(time / 60) % 60} min`;
+};

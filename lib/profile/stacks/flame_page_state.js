@@ -8,6 +8,7 @@ const CHOICES = {
   tiers: ["apart", "merged"],
   strip: ["threads", "heat"],
 };
+const SIDES = ["callers", "callees"]; // the charts of the sandwich
 const SORTS = {self: false, total: false, name: true, module: true}; // whether ascending comes first
 
 const state = {};
@@ -55,16 +56,13 @@ const foundIn = (name, tree) => kept(`found in ${name}`, [searchId(), structureI
   const isSought = currentSearch();
   return isSought && findIn(tree, isSought);
 });
-// Of each node of the data: whether its stack has something that is sought. The strip shows it.
-const soughtNodes = () => kept("sought nodes", [searchId(), state.tiers], () => {
+// Of each node of the view: whether its stack has something that is sought; null: nothing is sought.
+const soughtPlaces = () => kept("sought places", [searchId(), structureId()], () => {
   const isSought = currentSearch();
   if (isSought === null) return null;
-  const marks = new Uint8Array(NODES);
-  for (let node = 1; node < NODES; ++node) {
-    const key = keyOfNode[node];
-    const shown = key >= 0 && state.tiers === "merged" ? functions[key].merged : key;
-    marks[node] = marks[parentOf[node]] || isSought(shown) ? 1 : 0;
-  }
+  const {size, parents, keys} = currentView().shape;
+  const marks = new Uint8Array(size);
+  for (let node = 1; node < size; ++node) marks[node] = marks[parents[node]] || isSought(keys[node]) ? 1 : 0;
   return marks;
 });
 
@@ -77,28 +75,47 @@ const addressOf = () => {
   const parts = new URLSearchParams();
   for (const [name, [first]] of Object.entries(CHOICES)) if (state[name] !== first) parts.set(name, state[name]);
   for (const name of ["event", "process", "thread"]) if (state[name] !== null) parts.set(name, state[name]);
-  if (state.range) parts.set("range", state.range.map((time) => +time.toFixed(6)).join("-"));
+  if (state.range) parts.set("range", state.range.join("-"));
   for (const {kind, key} of state.steps) parts.append("step", `${kind}.${key}`);
   if (state.search) parts.set("search", state.search);
   if (state.regex) parts.set("regex", "yes");
   for (const name of state.only) parts.append("only", name);
   if (state.zoom) parts.set("zoom", state.zoom);
-  if (state.view === "sandwich" && state.chosen !== null) parts.set("of", state.chosen);
+  if (state.view === "sandwich" && state.chosen !== null) {
+    parts.set("of", state.chosen);
+    for (const side of SIDES) if (state[side]) parts.set(side, state[side]);
+  }
   if (state.sort.column !== "self" || state.sort.isAscending) {
     parts.set("sort", state.sort.column + (state.sort.isAscending ? ".up" : ".down"));
   }
   return "#" + parts;
 };
-const remember = (isStep) => {
+const writeAddress = (method) => {
   const now = addressOf();
-  if (now === (location.hash || "#")) return;
-  history[isStep ? "pushState" : "replaceState"](null, "", now);
+  if (now !== (location.hash || "#")) history[method](null, "", now);
+};
+// A new entry of the history, or with a delay the address of this one: browsers refuse to change it
+// with each key.
+let addressTimer = 0;
+const remember = () => {
+  clearTimeout(addressTimer);
+  writeAddress("pushState");
+};
+const rememberSoon = () => {
+  clearTimeout(addressTimer);
+  addressTimer = setTimeout(rememberNow, 300);
+};
+const rememberNow = () => {
+  clearTimeout(addressTimer);
+  writeAddress("replaceState");
 };
 
+// To the resolution of the address, so that a link selects the same samples.
+const roundedRange = (range) => range.map((time) => +time.toFixed(6));
 const readRange = (text) => {
   const parts = /^([0-9.]+)-([0-9.]+)$/.exec(text ?? "");
   const range = parts && [Number(parts[1]), Number(parts[2])];
-  return hasTimes && range && range[0] < range[1] && range[1] < 1e12 ? range : null;
+  return hasTimes && range && range[0] < range[1] && range[1] < 1e12 ? roundedRange(range) : null;
 };
 const readStep = (text) => {
   const [kind, number] = text.split(".");
@@ -107,6 +124,7 @@ const readStep = (text) => {
 };
 // Anything in the address that does not belong to this page is ignored.
 const readAddress = () => {
+  clearTimeout(addressTimer);
   const parts = new URLSearchParams(location.hash.slice(1));
   for (const [name, values] of Object.entries(CHOICES)) {
     state[name] = values.includes(parts.get(name)) ? parts.get(name) : values[0];
@@ -123,7 +141,9 @@ const readAddress = () => {
   state.chosen = numberIn(parts.get("of"), isFunction);
   const [column, direction] = (parts.get("sort") ?? "").split(".");
   state.sort = Object.hasOwn(SORTS, column) ? {column, isAscending: direction === "up"} : {column: "self", isAscending: false};
-  state.zoom = numberIn(parts.get("zoom"), (node) => node > 0 && shownTree().totals[node] > 0) ?? 0;
+  const zoomIn = (name, treeOf) => numberIn(parts.get(name), (node) => node > 0 && treeOf().totals[node] > 0) ?? 0;
+  state.zoom = zoomIn("zoom", shownTree);
+  for (const side of SIDES) state[side] = state.chosen === null ? 0 : zoomIn(side, () => currentSandwich()[side]);
   show();
   flame.scrollToRoot();
   if (state.zoom) flame.scrollTo(state.zoom);
@@ -132,11 +152,15 @@ const readAddress = () => {
 // Changes of these make another tree, in which a node has another number.
 const MAKES_TREE = ["order", "group", "tiers", "steps"];
 const change = (changes) => {
-  if (MAKES_TREE.some((name) => name in changes)) state.zoom = 0;
+  rememberNow();
+  if (MAKES_TREE.some((name) => name in changes)) state.zoom = state.callers = state.callees = 0;
+  if ("chosen" in changes) state.callers = state.callees = 0;
   Object.assign(state, changes);
-  if (!(shownTree().totals[state.zoom] > 0)) state.zoom = 0; // the selection has no samples there
+  // The selection may have no samples in a zoomed box.
+  if (!(shownTree().totals[state.zoom] > 0)) state.zoom = 0;
+  for (const side of SIDES) if (state[side] && !(currentSandwich()[side].totals[state[side]] > 0)) state[side] = 0;
   tip.hidden = true;
-  remember(true);
+  remember();
   show();
   if (MAKES_TREE.concat("shape", "view").some((name) => name in changes)) flame.scrollToRoot();
 };
@@ -144,5 +168,5 @@ const change = (changes) => {
 const zoomTo = (node) => {
   if (node === state.zoom) return;
   change({zoom: node});
-  flame.scrollTo(node);
+  if (!flame.isInSight(node)) flame.scrollTo(node);
 };

@@ -170,9 +170,13 @@ class Tree {
     this.depths = new Uint32Array(size);
     this.begins = new Float64Array(size);
     this.firstChild = new Int32Array(size + 1); // where a node's children begin in `children`
+    this.heights = new Uint32Array(size); // levels with samples below a node
     for (let node = size - 1; node > 0; --node) {
-      this.totals[parents[node]] += this.totals[node];
-      if (this.totals[node] > 0) ++this.firstChild[parents[node] + 1];
+      const parent = parents[node];
+      this.totals[parent] += this.totals[node];
+      if (this.totals[node] === 0) continue;
+      ++this.firstChild[parent + 1];
+      this.heights[parent] = Math.max(this.heights[parent], this.heights[node] + 1);
     }
     for (let node = 0; node < size; ++node) this.firstChild[node + 1] += this.firstChild[node];
     this.children = new Int32Array(this.firstChild[size]);
