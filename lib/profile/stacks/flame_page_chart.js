@@ -205,7 +205,7 @@ class Chart {
       return;
     }
     const isDim = this.found !== null && !this.found.hits[box.node];
-    pen.globalAlpha = isDim ? DIM : box.isAbove ? 0.6 : 1;
+    pen.globalAlpha = isDim ? DIM : box.isAbove ? (isDark.matches ? 0.4 : 0.6) : 1;
     pen.fillStyle = paintOf(tree.keys[box.node]);
     pen.fillRect(box.x, top, wide, ROW - 1);
     pen.globalAlpha = isDim ? DIM_TEXT : 1;

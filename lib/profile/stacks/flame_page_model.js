@@ -9,7 +9,11 @@ const element = (name, properties = {}, ...children) => {
 
 const data = JSON.parse(byId("data").textContent);
 
-const CLASS_NAMES = ["unknown", "kernel", "native", "inlined", "interpreted", "baseline",
+// A log of PyPy has a unit of its own: ticks, or samples of a recording in its loops. Its stacks have
+// loops and phases such as garbage collections, and its processes are threads.
+const isLog = Boolean(data.unit);
+const countsTicks = isLog && data.unit !== "samples";
+const CLASS_NAMES = ["unknown", "kernel", !isLog ? "native" : countsTicks ? "phase" : "outside of loops", "inlined", "interpreted", "baseline",
   "middle tier", "optimised", "runtime", "JIT"];
 const FIRST_JIT = 4;
 const JIT = 9;

@@ -165,7 +165,7 @@ const addOptions = (id, all, samples, nameOfNumber) => {
     const share = percent(total, data.samples);
     select.append(element("option", {value: number, textContent: `${shortened(nameOfNumber(number), 80)} – ${share}`}));
   }
-  select.hidden = samples.size < 2;
+  select.hidden = samples.size < 2 || (isLog && id === "process");
   // A thread belongs to one process, so the choice of one replaces that of the other.
   const other = {process: {thread: null}, thread: {process: null}}[id];
   select.addEventListener("change", () => change({...other, [id]: select.value === "" ? null : Number(select.value)}));
@@ -175,6 +175,9 @@ addOptions("event", "All events", samplesByEvent, (event) => data.events[event] 
 addOptions("process", "All processes", samplesByProcess, labelOf);
 addOptions("thread", "All threads", samplesByThread, labelOf);
 byId("tiers").hidden = !hasTiers;
+for (const button of document.querySelectorAll('input[name="group"]')) {
+  button.parentElement.hidden = !CHOICES.group.includes(button.value);
+}
 byId("time").hidden = data.counts.length === 0 || !hasTimes;
 
 // Unknown code first, then the kernel and native code, then JIT code.
@@ -206,15 +209,15 @@ const program = () => {
   const [process] = samplesByProcess.keys();
   return process === undefined ? "" : labelOf(process).replace(/ \(pid -?\d+\)$/, "");
 };
-const hasDuration = hasTimes && DURATION > 0; // of one sample there is none
-const heading = program() || data.title || "Flame graph";
+const hasDuration = DURATION > 0; // of one sample there is none
+const heading = (!countsTicks && program()) || data.title.split("/").pop() || "Flame graph";
 document.title = [heading, hasDuration && duration(DURATION), amount(data.samples)].filter(Boolean).join(" – ");
 byId("title").textContent = heading;
-byId("about").textContent = [data.title, data.command, data.host].filter(Boolean).join("  ·  ");
+byId("about").textContent = [heading === data.title ? "" : data.title, data.command, data.host].filter(Boolean).join("  ·  ");
 byId("unit").textContent = UNIT[0].toUpperCase() + UNIT.slice(1);
 addFact(byId("unit").textContent, count.format(data.samples));
 if (hasDuration) addFact("Duration", duration(DURATION));
-if (data.events.length > 0) addFact(data.events.length > 1 ? "Events" : "Event", data.events.join(", "));
+if (data.events.length > 0 && !isLog) addFact(data.events.length > 1 ? "Events" : "Event", data.events.join(", "));
 if (data.exporter) addFact("Made by", data.exporter);
 readAddress();
 fold(isSmall.matches);

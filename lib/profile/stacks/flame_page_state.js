@@ -8,6 +8,7 @@ const CHOICES = {
   tiers: ["apart", "merged"],
   strip: ["threads", "heat"],
 };
+if (isLog) CHOICES.group = data.counts.length > 0 && samplesByProcess.size > 1 ? ["threads", "all"] : ["all"];
 const SIDES = ["callers", "callees"]; // the charts of the sandwich
 const SORTS = {self: false, total: false, name: true, module: true}; // whether ascending comes first
 

@@ -79,7 +79,7 @@ const transformed = (view, root, visit) => {
 };
 
 // The levels that a grouping keeps of [processes, threads].
-const LEVELS = {threads: [true, true], processes: [true, false], all: [false, false]};
+const LEVELS = {threads: [true, !isLog], processes: [true, false], all: [false, false]};
 
 const grouped = (view, group, mergesTiers) => {
   const levels = LEVELS[group];
@@ -216,11 +216,12 @@ class Tree {
 }
 
 // Samples of each function in a tree that is not inverted: self, and total, in which a sample counts
-// once however often the function is in its stack.
+// once however often the function is in its stack; and whether the function is below itself.
 const sumsOf = (tree) => {
   const selfs = new Float64Array(functions.length);
   const totals = new Float64Array(functions.length);
   const open = new Uint32Array(functions.length); // boxes of the function above this one
+  const isRecursive = new Uint8Array(functions.length);
   const stack = [0];
   while (stack.length > 0) {
     const node = stack.pop();
@@ -232,11 +233,12 @@ const sumsOf = (tree) => {
     if (key >= 0) {
       selfs[key] += tree.selfs[node];
       if (open[key]++ === 0) totals[key] += tree.totals[node];
+      else if (tree.totals[node] > 0) isRecursive[key] = 1;
       stack.push(~node);
     }
     for (const child of tree.childrenOf(node)) stack.push(child);
   }
-  return {selfs, totals};
+  return {selfs, totals, isRecursive};
 };
 
 // The trees of callers and of callees of a function, and its own samples. Both roots are the function

@@ -254,7 +254,7 @@ const showRange = (range = state.range) => {
 // The button that folds the options says how many of them are not as at first: they change what the
 // views show.
 const showFold = () => {
-  const chosen = [state.order !== "callers", state.group !== "threads", state.tiers !== "apart", state.event !== null,
+  const chosen = [state.order !== "callers", state.group !== CHOICES.group[0], state.tiers !== "apart", state.event !== null,
     state.process !== null, state.thread !== null, state.range !== null, state.only.size > 0].filter(Boolean).length;
   byId("fold").textContent = byId("options").hidden && chosen > 0 ? `Options (${chosen})` : "Options";
 };
@@ -277,7 +277,7 @@ const showAll = () => {
   }
   for (const name of ["event", "process", "thread"]) byId(name).value = state[name] ?? "";
   byId("order").hidden = byId("shape").hidden = state.view !== "flame";
-  byId("group").hidden = state.view === "table"; // functions have the same samples however stacks are grouped
+  byId("group").hidden = state.view === "table" || CHOICES.group.length < 2; // functions have the same samples however stacks are grouped
   closeMenu();
   showFold();
   showSteps();

@@ -157,6 +157,8 @@ struct StackProfile {
       0;  ///< CLOCK_REALTIME nanoseconds at clock_ns of the samples' clock; 0: unknown
   std::uint64_t clock_ns = 0;
   std::string exporter = {};  ///< "perfmap 1.2.3"
+  /// For html, if samples have no times; 0: unknown.
+  std::uint64_t duration_ns = 0;
 };
 
 enum class StackFormat : std::uint8_t {
