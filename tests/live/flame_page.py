@@ -494,6 +494,50 @@ assert int(text_of("total")) == len(samples_between(0, 0.052))
 browser.mouse(left + 62, strip_top + 50, click=True)
 assert is_at("strip=heat", "group=all")
 
+# The strip shows what is under the pointer, and the range while it is dragged.
+show("group=all")
+left, strip_top, width, height, right, _ = frame_of("#slots")
+first = min(node.samples, key=lambda sample: sample["time"])
+browser.mouse(left + 130.4, strip_top + 8)
+tip = texts("#tip *")
+assert tip[0] in ("0.000 s", "0.001 s") and first["thread"] in tip[1] and " · at most " in tip[1], tip
+assert f"{sum(first['thread'] == sample['thread'] and sample['time'] - node.start < 1.99 / 1100 for sample in node.samples)} sample" in tip[1], tip
+for kind, x in (("mousePressed", left + 400), ("mouseMoved", left + 700)):
+    browser.call("Input.dispatchMouseEvent", type=kind, x=x, y=strip_top + 8, button="left", buttons=1, clickCount=1)
+live = texts("#tip *")
+assert re.fullmatch(r"0\.\d{3} s to 1\.\d{3} s", live[0]) and live[1].endswith(" ms"), live
+assert abs(float(browser.value("document.getElementById('from').value")) - float(live[0].split()[0])) < 0.001 and is_at("group=all")
+browser.call("Input.dispatchMouseEvent", type="mouseReleased", x=left + 700, y=strip_top + 8, button="left", clickCount=1)
+assert "range=" in browser.value("location.hash")
+
+# A click on a thread's name selects it, a second one all threads.
+show()
+by_thread = collections.Counter(sample["thread"] for sample in node.samples).most_common()
+browser.mouse(left + 20, strip_top + 8)
+assert texts("#tip *") == [by_thread[0][0], "Click to select this thread"]
+browser.mouse(left + 20, strip_top + 8, click=True)
+assert text_of("total") == str(by_thread[0][1]) and "thread=" in browser.value("location.hash")
+left, strip_top, width, height, right, _ = frame_of("#slots")
+browser.mouse(left + 20, strip_top + 8, click=True)
+assert text_of("total") == str(whole) and is_at()
+
+# The strip counts only samples that the steps leave.
+def picture_of(canvas):
+    return browser.value(f"document.querySelector({canvas!r}).toDataURL()")
+
+
+pictures = set()
+for step in ("", "step=focus.0", "step=hide.0"):
+    show(f"group=all&{step}")
+    pictures.add(picture_of("#slots"))
+assert len(pictures) == 3
+
+# Times that are not a range are refused with the reason.
+for field, value, why in (("from", "50", "The recording ends at 1.98"), ("to", "-1", "is not before")):
+    show("group=all")
+    browser.value(f'(() => {{ const field = document.getElementById("{field}"); field.value = "{value}"; field.dispatchEvent(new Event("change")); }})()')
+    assert why in text_of("note") and is_at("group=all"), text_of("note")
+
 # Threads and kinds of code.
 threads = collections.Counter(sample["thread"] for sample in node.samples)
 assert texts("#thread option") == ["All threads", *(f"{name} – {share(number, whole)}" for name, number in threads.most_common())]
@@ -562,6 +606,20 @@ browser.size(1280, 800)
 show("group=all")
 picture = saved()
 titles = [title.firstChild.data for title in picture.getElementsByTagName("title")]
+
+
+def words_of(picture):
+    return [text.firstChild.data for text in picture.getElementsByTagName("text")]
+
+
+show("search=sieve&range=0-1.5&order=inverted")
+of_search = saved()
+assert [box.hasAttribute("fill-opacity") for box in of_search.getElementsByTagName("rect")].count(True) > 5
+assert words_of(of_search)[1].startswith("times 0.000 s to 1.500 s · inverted: callees first · search: sieve ("), words_of(of_search)[:3]
+show("view=sandwich")
+halves = words_of(saved())
+assert [text for text in halves if " of " in text and text.startswith("Calle")] == [f"{half} of {text_of('chosen')}" for half in ("Callers", "Callees")], halves
+show("group=all")
 assert all(re.fullmatch("#[0-9a-f]{6}", box.getAttribute("fill")) for box in picture.getElementsByTagName("rect"))
 assert titles[0] == f"all: {whole} samples, 100 %" and f"{name}: {total} samples, {share(total, whole)}" in titles
 
@@ -652,6 +710,62 @@ browser.mouse(300, frame_of("#flame")[1] + 21 * 3.5, click=True, button="right")
 assert browser.value('document.querySelector("#menu p").title') == evil and browser.value('document.querySelectorAll("img").length') == 0
 assert any(evil in title.firstChild.data for title in saved().getElementsByTagName("title"))
 
+# Long names are shortened in the middle, and all of a name is in titles and the tooltip.
+long = "std::vector<" * 30
+write_page("".join(f"x  1/1    {i}.000000000:  1 cpu-clock: \n\t 10 {long}::f{i % 3}+0x1 (/x)\n\t 20 main+0x1 (/x)\n\n" for i in range(1, 10)).encode())
+show("zoom=4")
+for selector in ("#name", "#path button:last-child"):
+    shown = browser.value(f"document.querySelector({selector!r}).textContent")
+    assert "…" in shown and shown.endswith("::f0") and browser.value(f"document.querySelector({selector!r}).title") == f"{long}::f0", shown
+browser.mouse(300, frame_of("#flame")[1] + 21 * 4.5)
+assert texts("#tip b") == [f"{long}::f0"]
+for view, selector in (("view=table&sort=name.up", "#table .name"), ("view=sandwich", "#chosen")):
+    show(view)
+    end, right, room = browser.value(f"""(() => {{
+        const end = document.querySelector("{selector} .end");
+        return [end.textContent, end.getBoundingClientRect().right, document.querySelector("{selector}").parentElement.getBoundingClientRect().right];
+    }})()""")
+    assert re.search("::f[0-2]$", end) and right <= room, (view, end, right, room)
+    assert browser.value(f'document.querySelector("{selector}").title').startswith(long)
+show("step=focus.2")
+assert "…" in texts("#steps button")[0] and re.search(r"::f\d ×$", texts("#steps button")[0]), texts("#steps button")
+assert long in browser.value('document.querySelector("#steps button").title')
+assert any("…" in word and re.search("::f0$", word) for word in words_of(saved()))
+
+# A name with many accents stays in its row. A recursion can be collapsed only if there is one.
+write_page(("x  1/1    1.000000000:  1 cpu-clock: \n" + "".join(f"\t 10 {name}+0x1 (/x)\n" for name in ("e" + "\u0301" * 200, "main")) + "\n").encode())
+show("group=all")
+top = frame_of("#flame")[1]
+row = f"""(() => {{
+    const canvas = document.querySelector("#flame canvas"), bytes = canvas.getContext("2d").getImageData(0, 21 + 1, 60, 18).data;
+    return String([...bytes]);
+}})()"""
+with_accents = browser.value(row)
+write_page("x  1/1    1.000000000:  1 cpu-clock: \n\t 10 e+0x1 (/x)\n\t 10 main+0x1 (/x)\n\n".encode())
+show("group=all")
+assert browser.value(row) == with_accents
+browser.mouse(300, top + 21 * 1.5, click=True, button="right")
+assert "Collapse its recursion" not in texts("#menu button") and "Collapse it into one box" in texts("#menu button")
+assert [browser.value(f'document.querySelectorAll("#menu [role=group]")[{i}].ariaLabel') for i in (0, 1)] == ["main", "Module [x]"]
+write_page("x  1/1    1.000000000:  1 cpu-clock: \n\t 10 main+0x1 (/x)\n\t 10 main+0x1 (/x)\n\n".encode())
+show("group=all")
+browser.mouse(300, top + 21 * 1.5, click=True, button="right")
+assert "Collapse its recursion" in texts("#menu button")
+
+# All of many threads can be reached.
+write_page("".join(f"x  1/{i % 100 + 1}    1.{i:09}:  1 cpu-clock: \n\t 10 main+0x1 (/x)\n\n" for i in range(300)).encode())
+show()
+left, strip_top, _, height, _, _ = frame_of("#slots")
+assert height < 130
+browser.mouse(left + 20, strip_top + 15 * 6 + 8)
+assert texts("#tip b") == ["94 other threads"]
+browser.mouse(left + 20, strip_top + 15 * 6 + 8, click=True)
+assert frame_of("#slots")[3] > 100 * 15
+browser.value('document.querySelector(".strip").scrollTop = 100 * 15')
+_, strip_top, _, height, _, bottom = frame_of("#slots")
+browser.mouse(left + 20, frame_of(".strip")[5] - 15 * 2 - 8, click=True)
+assert text_of("total") == "3" and "thread=" in browser.value("location.hash")
+
 # The source of a function, with the range of sampled lines.
 for before, after in (('"files":[0', '"files":[1'), ('"first_lines":[0', '"first_lines":[12'), ('"last_lines":[0', '"last_lines":[40')):
     assert before in page.read_text()
@@ -662,7 +776,10 @@ assert text_of("place").endswith(":12–40")
 # A profile with a unit of its own, such as ticks of a log, has no times.
 page.write_text(page.read_text().replace('"has_times":true', '"has_times":false,"unit":"ticks"'))
 show()
-assert browser.value("document.title").endswith(" – 1 tick") and text_of("unit") == "Ticks"
+assert browser.value("document.title") == "perf.data – 1 tick" and text_of("unit") == "Ticks"
+assert texts("#kinds button")[0].startswith("phase") and "Event" not in texts("#facts dt")
+for control in ("group", "event", "process", "thread"):
+    assert browser.value(f'document.getElementById("{control}").hidden'), control
 assert browser.value('document.getElementById("time").hidden') and "Duration" not in texts("#facts dt")
 
 # Neither has a recording whose samples have no times.
@@ -684,9 +801,11 @@ def is_black(canvas):
 
 for address in ("", "&range=100-200"):
     write_page(node.text.encode() if address else b"")
-    for view in ("flame", "table", "sandwich"):
+    for view, message in (("flame", "no-samples"), ("table", "no-rows"), ("sandwich", "chosen")):
         show(f"view={view}{address}")
         assert text_of("total") == "0"
+        of_range = " in the selection: times 100.000 s to 200.000 s" if address else ""
+        assert text_of(message) == f"There are no samples{of_range}.", (view, text_of(message))
         assert not any(is_black(f"#{chart} canvas") for chart in ("flame", "callers", "callees")), (view, address)
 
 # 50 000 distinct stacks, most boxes too narrow to be seen. Each action takes less than a few seconds.
@@ -694,6 +813,8 @@ write_page("".join(
     f"x  1/1    {i // 1000}.{i % 1000:03}000000:  1 cpu-clock: \n" +
     "".join(f"\t {d:x} f{i % 50000 * 7919 % (d * d + 1) if d < 20 else i % 50000}+0x1 (/x)\n" for d in range(20, 0, -1)) + "\n"
     for i in range(1, 50001)).encode())
+show("group=all")
+assert browser.value('document.querySelector("#flame .room").clientHeight') > 21 * 3  # a row says what is left out
 began = time.monotonic()
 for address in ("search=f1&group=all", "view=table", "view=sandwich", "order=inverted", "range=1-2&step=collapse.5"):
     show(address)

@@ -150,7 +150,7 @@ for (const id of ["from", "to"]) {
     const from = Number(byId("from").value);
     const to = byId("to").value === "" ? DURATION + SLOT : Number(byId("to").value);
     if (from < to && from < DURATION + SLOT) return change({range: roundedRange([from, to])});
-    say(from < to ? `The recording ends at ${clock(DURATION)}` : `From (${clock(from)}) is not before to (${clock(to)})`);
+    say(from >= DURATION + SLOT ? `The recording ends at ${clock(DURATION)}` : `From (${clock(from)}) is not before to (${clock(to)})`);
     showRange();
   });
 }
