@@ -192,6 +192,7 @@ struct Reading {
   std::optional<SampledLoops> samples;
   OutputFile& out;
   const Console& console;
+  std::uint64_t sampled_ns = 0;  ///< from the first to the last sample
 
   const CompiledLoop& loop(std::uint32_t number) const { return profile.loops().all()[number]; }
   std::string share(const std::optional<std::uint64_t>& ticks) const {
@@ -538,6 +539,7 @@ Result<void> write_stacks(const Reading& read) {
   about.events.push_back({.name = is_sampled ? "samples" : "ticks", .is_weighted = true});
   about.title = read.source.name();
   about.exporter = kExporter;
+  about.duration_ns = read.sampled_ns;
   StackWriter::Options writing;
   writing.marks = false;
   writing.lines = read.options.format == "speedscope";
@@ -675,7 +677,10 @@ Result<void> print_profile(const PypylogOptions& options, const Console& console
   Result<OutputFile> out = open_output(options.output);
   if (!out) return Failure(out.error());
   Reading read{options, *source, profile, {}, *out, console};
-  if (samples) read.samples = {samples->by_loop, samples->total};
+  if (samples) {
+    read.samples = {samples->by_loop, samples->total};
+    read.sampled_ns = samples->duration_ns;
+  }
   if (auto answered = write_answer(read); !answered) return answered;
   if (auto written = out->commit(); !written) return written;
   note_log(read);
@@ -919,6 +924,8 @@ constexpr std::span kFormatSuffixes = std::span(kSuffixes).first<6>();
 Result<void> choose_format_of(PypylogOptions& options, const Console& console) {
   const bool has_target = !options.to.empty();
   std::string chosen = has_target ? options.to : options.format;
+  // Both pages are HTML: with the format given, the shorter suffix is right, too.
+  if (chosen == kFlameGraph && options.output.ends_with(".html")) return {};
   // The table of a loop is text.
   if (chosen.empty() && !options.annotate.empty()) chosen = "text";
   auto fits = choose_format(has_target ? "--to" : "--format", chosen, options.output, kSuffixes,

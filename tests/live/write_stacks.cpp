@@ -1,5 +1,5 @@
 // Converts the output of perf script to another format, to check profiles of realistic shape:
-// write_stacks FORMAT [merge-tiers|no-marks|pid|lines]... <SCRIPT
+// write_stacks FORMAT [merge-tiers|no-marks|pid|lines|no-times]... <SCRIPT
 // Frames in /tmp/perf-N.map or jitted-N-N.so are JIT code. A line that is neither a header nor a
 // frame is an error.
 #include <algorithm>
@@ -115,6 +115,9 @@ int main(int count, char** words) {
   std::vector<std::string> lines;
   for (std::string line; std::getline(std::cin, line);) lines.push_back(line);
   StackProfile profile = profile_of(lines);
+  if (std::find(words + 1, words + count, std::string_view("no-times")) != words + count) {
+    for (StackProfile::Event& event : profile.events) event.has_times = false;
+  }
   std::vector<std::string> events;
   for (const StackProfile::Event& event : profile.events) events.push_back(event.name);
 

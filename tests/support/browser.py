@@ -60,6 +60,13 @@ class Browser:
 
     def open(self, address):
         self.call("Page.navigate", url=address)
+        self.wait_for_load()
+
+    def reload(self):
+        self.call("Page.reload")
+        self.wait_for_load()
+
+    def wait_for_load(self):
         while self.read().get("method") != "Page.loadEventFired":
             pass
 

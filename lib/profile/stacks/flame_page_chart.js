@@ -1,7 +1,7 @@
 // A chart: a canvas that shows a tree as rows of boxes, of which only those in sight are drawn.
 
 const ROW = 21;
-const SHOWN_LETTERS = 400;
+const MOST_LETTERS = 1500; // of a name in a title or tooltip
 const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif';
 const isDark = matchMedia("(prefers-color-scheme: dark)");
 
@@ -9,6 +9,9 @@ const isDark = matchMedia("(prefers-color-scheme: dark)");
 const PAINTS = [[40, 6, 80], [22, 88, 72], [212, 72, 78], [188, 52, 80], [354, 80, 79], [46, 88, 70],
   [318, 58, 80], [150, 46, 69], [262, 62, 83], [84, 44, 71]];
 const INK = "#1b1916";
+// Boxes that are not found, and their names.
+const DIM = 0.22;
+const DIM_TEXT = 0.8;
 
 const kindPaint = (kind, shade = 0) => {
   const {code, twin} = kinds[kind];
@@ -41,26 +44,40 @@ const themeColors = () => {
   return colors;
 };
 
-const fitted = (pen, name, width) => {
-  const text = name.slice(0, SHOWN_LETTERS);
-  if (text.length === name.length && pen.measureText(text).width <= width) return text;
+// A place to cut a text, which is not within a surrogate pair.
+const wholeLetter = (text, at) => text.charCodeAt(at) >> 10 === 0x37 && at > 0 ? at - 1 : at;
+
+// A text of at most so many letters, shortened in the middle: names that begin alike often end with
+// the function's own name.
+const shortened = (text, letters) => {
+  if (text.length <= letters) return text;
+  const end = (letters - 1) >> 1;
+  const head = wholeLetter(text, letters - 1 - end);
+  return text.slice(0, head) + "…" + text.slice(wholeLetter(text, text.length - end));
+};
+
+// The same for a width in pixels; "" if only three letters or less fit.
+const fitted = (pen, text, width) => {
+  const most = Math.ceil(width / 3);
+  if (text.length <= most && pen.measureText(text).width <= width) return text;
   let low = 0;
-  let high = Math.min(text.length, Math.ceil(width / 3));
+  let high = Math.min(text.length, most);
   while (low < high) {
     const middle = (low + high + 1) >> 1;
-    if (pen.measureText(text.slice(0, middle) + "…").width <= width) low = middle; else high = middle - 1;
+    if (pen.measureText(shortened(text, middle)).width <= width) low = middle; else high = middle - 1;
   }
-  return low < 2 ? "" : text.slice(0, low) + "…";
+  return low < 4 ? "" : shortened(text, low);
 };
 
 // The rows of a node: the nodes above it over the whole width, then its boxes from left to right.
 // Boxes too narrow to be seen become one with their neighbours, as node -1, and what is below them
-// is left out.
+// is left out: `hidden` is the number of levels that no row shows.
 const layOut = (tree, zoom, width) => {
   const rows = tree.pathTo(zoom).map((node) => [{node, x: 0, width, isAbove: node !== zoom}]);
   const scale = width / Math.max(tree.totals[zoom], 1);
   const origin = tree.begins[zoom];
   let level = [zoom];
+  let deepest = 0;
   while (level.length > 0) {
     const boxes = [];
     const next = [];
@@ -69,6 +86,7 @@ const layOut = (tree, zoom, width) => {
         const x = (tree.begins[node] - origin) * scale;
         const wide = tree.totals[node] * scale;
         const last = boxes[boxes.length - 1];
+        if (wide < 0.5) deepest = Math.max(deepest, tree.depths[node] + tree.heights[node]);
         if (wide >= 0.5) {
           boxes.push({node, x, width: wide, isAbove: false});
           next.push(node);
@@ -79,10 +97,10 @@ const layOut = (tree, zoom, width) => {
         }
       }
     }
-    if (next.length > 0) rows.push(boxes);
+    if (boxes.length > 0) rows.push(boxes);
     level = next;
   }
-  return rows;
+  return {rows, hidden: Math.max(deepest + 1 - rows.length, 0)};
 };
 
 // What is sought in a tree: marks of nodes, the samples that have one, and the marked nodes in the
@@ -104,6 +122,8 @@ const findIn = (tree, isSought) => {
   return {hits, nodes, samples};
 };
 
+const hiddenText = (levels) => `${count.format(levels)} more level${levels === 1 ? " is" : "s are"} too narrow to be drawn`;
+
 class Chart {
   // `scroller` holds the canvas and an element that gives it its height. `on` has the callbacks
   // describe(), hover(node, event), zoom(node) and menu(node, x, y).
@@ -117,6 +137,11 @@ class Chart {
     this.tree = null;
     this.found = null; // the result of findIn(); null: nothing is sought
     this.rows = [];
+    this.hidden = 0;      // levels that are not in rows
+    this.height = 0;      // of all rows
+    this.shownHeight = 0; // of what is in sight
+    this.away = 0;        // how far the chart is scrolled from its root
+    this.kept = 0;        // a least height, so that a zoom does not move the boxes under the pointer
     this.zoom = 0;
     this.hovered = -1;
     this.selected = -1;
@@ -125,7 +150,12 @@ class Chart {
   }
 
   show(tree, zoom, found) {
-    if (tree !== this.tree) this.hovered = this.selected = -1;
+    if (tree !== this.tree) {
+      this.hovered = this.selected = -1;
+      this.kept = 0;
+    } else if (zoom !== this.zoom) {
+      this.kept = this.away + this.scroller.clientHeight;
+    }
     this.tree = tree;
     this.zoom = zoom;
     this.found = found;
@@ -134,18 +164,34 @@ class Chart {
 
   // After any change that moves boxes.
   refresh() {
-    const {clientWidth: width, clientHeight: height} = this.scroller;
+    const {clientWidth: width, clientHeight} = this.scroller;
     if (this.tree === null || width === 0) return;
     const ratio = window.devicePixelRatio || 1;
     this.canvas.width = Math.round(width * ratio);
-    this.canvas.height = Math.round(height * ratio);
+    this.canvas.height = Math.round(clientHeight * ratio);
     this.pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-    this.rows = layOut(this.tree, this.zoom, width);
-    this.room.style.height = this.rows.length * ROW + "px";
+    Object.assign(this, layOut(this.tree, this.zoom, width));
+    const lines = this.rows.length + (this.hidden > 0 ? 1 : 0);
+    this.height = Math.max(lines * ROW, clientHeight, this.kept);
+    this.room.style.height = this.height + "px";
+    this.shownHeight = clientHeight;
+    this.scrollAway(this.away);
     this.draw();
   }
 
-  get height() { return Math.max(this.rows.length * ROW, this.scroller.clientHeight); }
+  // Scrolls so far from the root, which is at the top or at the bottom.
+  scrollAway(distance) {
+    const most = this.height - this.scroller.clientHeight;
+    this.away = Math.max(Math.min(distance, most), 0);
+    this.scroller.scrollTop = this.growsUp ? most - this.away : this.away;
+  }
+  noteScroll() {
+    const {scrollTop, clientHeight} = this.scroller;
+    if (clientHeight !== this.shownHeight) return; // resized, and not scrolled by the user
+    this.away = this.growsUp ? this.height - clientHeight - scrollTop : scrollTop;
+    this.drawSoon();
+  }
+
   rowTop(row) { return this.growsUp ? this.height - (row + 1) * ROW : row * ROW; }
   rowAt(y) { return Math.floor((this.growsUp ? this.height - y : y) / ROW); }
 
@@ -159,10 +205,10 @@ class Chart {
       return;
     }
     const isDim = this.found !== null && !this.found.hits[box.node];
-    pen.globalAlpha = isDim ? 0.22 : box.isAbove ? 0.6 : 1;
+    pen.globalAlpha = isDim ? DIM : box.isAbove ? (isDark.matches ? 0.4 : 0.6) : 1;
     pen.fillStyle = paintOf(tree.keys[box.node]);
     pen.fillRect(box.x, top, wide, ROW - 1);
-    pen.globalAlpha = isDim ? 0.5 : 1;
+    pen.globalAlpha = isDim ? DIM_TEXT : 1;
     if (wide > 22) {
       pen.fillStyle = isDim || (box.isAbove && isDark.matches) ? colors.text : INK;
       pen.fillText(fitted(pen, tree.name(box.node), wide - 10), box.x + 5, top + ROW / 2);
@@ -187,8 +233,16 @@ class Chart {
     this.rows.forEach((boxes, row) => {
       const top = this.rowTop(row) - scroller.scrollTop;
       if (top + ROW < 0 || top > scroller.clientHeight) return;
+      pen.save(); // letters with many accents are higher than a row
+      pen.beginPath();
+      pen.rect(0, top, scroller.clientWidth, ROW);
+      pen.clip();
       for (const box of boxes) this.drawBox(box, top, colors);
+      pen.restore();
     });
+    if (this.hidden === 0) return;
+    pen.fillStyle = colors.quiet;
+    pen.fillText(hiddenText(this.hidden), 5, this.rowTop(this.rows.length) - scroller.scrollTop + ROW / 2);
   }
 
   drawSoon() {
@@ -216,14 +270,17 @@ class Chart {
   isShown(node) { return this.rows[this.tree.depths[node]]?.some((box) => box.node === node) ?? false; }
 
   scrollTo(node) {
-    const top = this.rowTop(this.tree.depths[node]);
-    const {scroller} = this;
-    if (top < scroller.scrollTop) scroller.scrollTop = top - ROW;
-    if (top + ROW > scroller.scrollTop + scroller.clientHeight) {
-      scroller.scrollTop = top + 2 * ROW - scroller.clientHeight;
-    }
+    const begin = this.tree.depths[node] * ROW;
+    const {clientHeight} = this.scroller;
+    if (begin < this.away) this.scrollAway(begin - ROW);
+    if (begin + ROW > this.away + clientHeight) this.scrollAway(begin + 2 * ROW - clientHeight);
   }
-  scrollToRoot() { this.scroller.scrollTop = this.growsUp ? this.height : 0; }
+  // Whether some of the node's row is in sight.
+  isInSight(node) {
+    const begin = this.tree.depths[node] * ROW;
+    return begin + ROW > this.away && begin < this.away + this.scroller.clientHeight;
+  }
+  scrollToRoot() { this.scrollAway(0); }
 
   // The node of which details are shown.
   get current() { return this.hovered >= 0 ? this.hovered : this.selected >= 0 ? this.selected : this.zoom; }
@@ -284,11 +341,12 @@ class Chart {
       this.on.menu(node, event.clientX, event.clientY);
     });
     canvas.addEventListener("keydown", (event) => this.press(event));
-    this.scroller.addEventListener("scroll", () => this.drawSoon(), {passive: true});
+    this.scroller.addEventListener("scroll", () => this.noteScroll(), {passive: true});
     new ResizeObserver(() => this.refresh()).observe(this.scroller);
   }
 
   press(event) {
+    if (this.tree === null) return;
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const {key} = event;
     if (key.startsWith("Arrow")) this.move(key);

@@ -9,31 +9,37 @@ const closeMenu = () => {
 };
 const addStep = (kind, key) => change({steps: [...state.steps, {kind, key}], view: state.view === "sandwich" ? "flame" : state.view});
 const openMenu = (key, x, y, zoom) => {
-  const items = [];
+  const groups = [];
   const add = (text, act) => {
     const item = element("button", {type: "button", role: "menuitem", tabIndex: -1, textContent: text});
     item.addEventListener("click", () => {
       closeMenu();
       act();
     });
-    items.push(item);
+    groups.at(-1).append(item);
   };
-  const addTitle = (text) => items.push(element("p", {textContent: text.slice(0, 200)}));
-  addTitle(nameOf(key));
+  const startGroup = (text) => {
+    const group = element("div", {role: "group", ariaLabel: shortened(text, 200)});
+    group.append(element("p", {textContent: shortened(text, 60), title: shortened(text, MOST_LETTERS)}));
+    groups.push(group);
+  };
+  startGroup(nameOf(key));
   if (zoom) add("Zoom to this box", zoom);
   if (key >= 0) {
     add("Show callers and callees", () => change({view: "sandwich", chosen: key}));
-    for (const [kind, step] of Object.entries(STEPS)) add(step.menu, () => addStep(kind, key));
+    for (const [kind, step] of Object.entries(STEPS)) {
+      if (kind !== "collapse" || currentSums().isRecursive[key]) add(step.menu, () => addStep(kind, key));
+    }
   }
   add("Search for it", () => change({search: nameOf(key), regex: false}));
   add("Copy its name", () => copy(nameOf(key), "name"));
   const module = key >= 0 && !functions[key].isModule ? modules.get(functions[key].module) : undefined;
   if (module !== undefined) {
-    addTitle(`Module ${nameOf(module)}`);
+    startGroup(`Module ${nameOf(module)}`);
     for (const [kind, step] of Object.entries(STEPS)) add(step.menuOfModule ?? step.menu, () => addStep(kind, module));
   }
   menuOpener = document.activeElement;
-  menu.replaceChildren(...items);
+  menu.replaceChildren(...groups);
   menu.hidden = false;
   tip.hidden = true;
   menu.style.left = Math.max(Math.min(x, innerWidth - menu.offsetWidth - 8), 8) + "px";

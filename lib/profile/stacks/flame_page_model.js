@@ -9,7 +9,11 @@ const element = (name, properties = {}, ...children) => {
 
 const data = JSON.parse(byId("data").textContent);
 
-const CLASS_NAMES = ["unknown", "kernel", "native", "inlined", "interpreted", "baseline",
+// A log of PyPy has a unit of its own: ticks, or samples of a recording in its loops. Its stacks have
+// loops and phases such as garbage collections, and its processes are threads.
+const isLog = Boolean(data.unit);
+const countsTicks = isLog && data.unit !== "samples";
+const CLASS_NAMES = ["unknown", "kernel", !isLog ? "native" : countsTicks ? "phase" : "outside of loops", "inlined", "interpreted", "baseline",
   "middle tier", "optimised", "runtime", "JIT"];
 const FIRST_JIT = 4;
 const JIT = 9;
@@ -91,8 +95,8 @@ for (let node = 1; node < NODES; ++node) {
   keyOfNode[node] = isProcess(node) || isThread(node) ? ~data.frames[node] : data.frames[node];
 }
 
-// Times are seconds since the first sample. A profile with a unit of its own has none.
-const hasTimes = !data.unit;
+// Times are seconds since the first sample.
+const hasTimes = data.has_times;
 const SLOT = data.slot / 1e9;
 const DURATION = data.duration / 1e9;
 const slots = Float64Array.from(data.slots);
@@ -134,5 +138,15 @@ const visitSamples = ({event, process, thread, range}, visit) => {
 const UNIT = data.unit ?? "samples";
 const count = new Intl.NumberFormat("en");
 const amount = (samples) => `${count.format(samples)} ${samples === 1 ? UNIT.replace(/s$/, "") : UNIT}`;
-const percent = (part, whole) => whole > 0 ? (100 * part / whole).toFixed(part === whole ? 0 : 2) + " %" : "–";
-const seconds = (time) => time.toFixed(DURATION < 1 ? 4 : DURATION < 100 ? 2 : 1) + " s";
+const percent = (part, whole) => {
+  if (!(whole > 0)) return "–";
+  if (part > 0 && part / whole < 0.00005) return "< 0.01 %";
+  return (100 * part / whole).toFixed(part === whole ? 0 : 2) + " %";
+};
+const clock = (time) => time.toFixed(DURATION < 1 ? 4 : DURATION < 1000 ? 3 : 1) + " s"; // a moment
+const duration = (time) => {
+  if (time < 1) return +(time * 1000).toFixed(1) + " ms";
+  if (time < 100) return time.toFixed(2) + " s";
+  if (time < 6000) return `${Math.floor(time / 60)} min ${Math.floor(time % 60)} s`;
+  return count.format(Math.floor(time / 3600)) + ` h ${Math.floor(time / 60) % 60} min`;
+};

@@ -19,71 +19,103 @@ const copy = async (text, what) => {
   }
   say(isCopied ? `Copied the ${what}` : `The browser did not copy the ${what}`);
 };
-byId("link").addEventListener("click", () => copy(location.href, "link"));
+byId("link").addEventListener("click", () => {
+  rememberNow();
+  copy(location.href, "link");
+});
 
+// What the file shows, in words, and its charts.
+const pictureText = () => {
+  const order = state.view !== "sandwich" && state.order === "inverted" ? "inverted: callees first" : "";
+  const sought = [state.search && `search: ${state.search}`, ...state.only].filter(Boolean).join(", ");
+  return [selectionText(), order, sought && `${sought} (${matchedText()})`].filter(Boolean).join(" · ");
+};
+const pictureParts = () => {
+  if (state.view !== "sandwich") return [{heading: "", chart: flame}];
+  const name = shortened(byId("chosen").textContent, 120);
+  return SIDES.map((side) => ({heading: `${byId(side).previousElementSibling.textContent} of ${name}`, chart: sandwich[side]}));
+};
 const saveSvg = () => {
   if (state.view === "table") showFlame();
-  const chart = currentChart();
-  if (chart.tree === null) return say("There are no samples");
-  const url = URL.createObjectURL(new Blob([svgOf(chart, document.title)], {type: "image/svg+xml"}));
-  const name = (data.title || "stacks").split("/").pop().replace(/[^\w.-]/g, "_");
+  if (currentTree().totals[0] === 0) return say(emptyText());
+  const text = svgOf(shortened(document.title, 120), shortened(pictureText(), 160), pictureParts());
+  const url = URL.createObjectURL(new Blob([text], {type: "image/svg+xml"}));
+  const name = shortened((data.title || "stacks").split("/").pop().replace(/[^\w.-]/g, "_"), 100).replace("…", "_");
   element("a", {href: url, download: `${name}.svg`}).click();
   setTimeout(() => URL.revokeObjectURL(url), 10000);
 };
 byId("save").addEventListener("click", saveSvg);
 
-const goToMatch = (step) => {
-  if (state.view === "table") {
-    const at = table.keys.indexOf(table.selected);
-    const key = table.keys[(at + step + table.keys.length + (at < 0 && step < 0 ? 1 : 0)) % table.keys.length];
-    if (key !== undefined) table.on.select(key);
-    return;
-  }
-  const chart = currentChart();
-  const nodes = chart.found?.nodes ?? [];
-  if (nodes.length === 0) return;
-  const at = nodes.indexOf(chart.selected);
-  const match = at >= 0 ? (at + step + nodes.length) % nodes.length : step > 0 ? 0 : nodes.length - 1;
-  const node = nodes[match];
-  if (!chart.isShown(node)) chart.on.zoom(node); // it is too narrow, or not in the zoomed box
+// Selects a box. If it is too narrow to be read, or not in the zoomed box, zooms to the largest box
+// in which it is wide enough.
+const READABLE = 24; // pixels
+const goToBox = (chart, node) => {
+  const {tree} = chart;
+  const isReadableIn = (zoom) => tree.totals[node] / tree.totals[zoom] * chart.scroller.clientWidth >= READABLE;
+  const path = tree.pathTo(node);
+  if (!path.includes(chart.zoom) || !isReadableIn(chart.zoom)) chart.on.zoom(path.find(isReadableIn));
   chart.select(node);
-  byId("matched").textContent = `${count.format(match + 1)} of ${count.format(nodes.length)} boxes`;
+};
+const goToMatch = (step) => {
+  const isTable = state.view === "table";
+  const chart = currentChart();
+  const all = isTable ? table.keys : chart.found?.nodes ?? [];
+  if (all.length === 0) return;
+  const at = all.indexOf(isTable ? table.selected : chart.selected);
+  const match = at >= 0 ? (at + step + all.length) % all.length : step > 0 ? 0 : all.length - 1;
+  if (isTable) table.on.select(all[match]); else goToBox(chart, all[match]);
+  byId("matched").textContent = `${count.format(match + 1)} of ${count.format(all.length)} · ${matchedText()}`;
 };
 
+// Changes the view and puts the focus on it, so that the arrow keys work.
+const goToView = (changes) => {
+  change(changes);
+  focusView();
+};
 const openHelp = () => byId("help").showModal();
 const KEYS = [
   ["/", "Search functions and modules", () => byId("search").select()],
   ["n", "Next match (in the search field: Enter)", () => goToMatch(1)],
   ["N", "Previous match (in the search field: Shift+Enter)", () => goToMatch(-1)],
-  ["f", "Flame graph", () => change({view: "flame"})],
-  ["t", "Table of functions", () => change({view: "table"})],
-  ["s", "Sandwich: callers and callees of a function", () => change({view: "sandwich"})],
-  ["i", "Inverted order: leaf functions first", () => change({view: "flame", order: state.order === "inverted" ? "callers" : "inverted"})],
-  ["Escape", "Show all: reset the zoom, then the range of times", () => {
-    const zoomed = state.view === "sandwich" ? Object.values(sandwich).filter((chart) => chart.zoom !== 0)
-      : state.view === "flame" && state.zoom ? [flame] : [];
-    for (const chart of zoomed) chart.on.zoom(0);
-    if (zoomed.length === 0 && state.range) change({range: null});
+  ["f", "Flame graph", () => goToView({view: "flame"})],
+  ["t", "Table of functions", () => goToView({view: "table"})],
+  ["s", "Sandwich: callers and callees of a function", () => goToView({view: "sandwich"})],
+  ["i", "Inverted order: leaf functions first", () => goToView({view: "flame", order: state.order === "inverted" ? "callers" : "inverted"})],
+  ["Escape", "Leave the zoom; press again: clear the search; again: select all times", () => {
+    if (chartPaths().some(({zoom}) => zoom !== 0)) change(state.view === "flame" ? {zoom: 0} : {callers: 0, callees: 0});
+    else if (state.search || state.only.size > 0) change({search: "", only: new Set()});
+    else if (state.range) change({range: null});
   }],
   ["?", "This help", openHelp],
 ];
 const OTHER_KEYS = [
-  ["Arrow keys", "In a chart or the table: move"],
-  ["Enter", "In a chart: zoom; in the table: show callers and callees"],
-  ["m, right button", "Menu of a function: only, hide, merge, collapse, copy"],
+  ["Escape", "In the search field: clear the search; press again: leave the field"],
+  [".*", "This button of the search field: search for a regular expression"],
+  ["Arrow keys", "In a chart: go to the next box; in the table: to the next function"],
+  ["Enter, Space", "In a chart: zoom to the box; in the table: show callers and callees"],
+  ["Home", "In a chart: leave the zoom"],
+  ["m, right button", "Menu of a function: show only, hide, merge, collapse, copy"],
   ["Click", "Zoom to a box"],
-  ["Drag in the time strip", "Select a range of times; a click selects all"],
+  ["Touch", "Show a box's details; touch again: zoom to it"],
+  ["Drag in the time strip", "Select a range of times; a click clears the selection"],
+  ["Click on a thread's name", "Select the thread; click again: all threads"],
 ];
 for (const [key, text] of [...KEYS, ...OTHER_KEYS]) {
-  byId("keys").append(element("tr", {}, element("th", {scope: "row"}, element("kbd", {textContent: key === "Escape" ? "Esc" : key})),
+  byId("keys").append(element("tr", {}, element("th", {scope: "row"}, element("kbd", {textContent: key.replace("Escape", "Esc")})),
     element("td", {textContent: text})));
 }
 
+// Escape clears the search; without a search, it leaves the field.
+const leaveField = (event) => {
+  event.preventDefault();
+  if (event.target === byId("search") && state.search) change({search: ""});
+  else event.target.blur();
+};
 addEventListener("keydown", (event) => {
   const isTyping = ["INPUT", "SELECT", "TEXTAREA"].includes(event.target.tagName) && event.target.type !== "radio";
   if (event.ctrlKey || event.metaKey || event.altKey || byId("help").open) return;
   if (isTyping) {
-    if (event.key === "Escape") event.target.blur();
+    if (event.key === "Escape") leaveField(event);
     if (event.key === "Enter" && event.target === byId("search")) goToMatch(event.shiftKey ? -1 : 1);
     return;
   }
@@ -94,9 +126,19 @@ addEventListener("keydown", (event) => {
 });
 
 byId("ask").addEventListener("click", openHelp);
+
+// The options and the time strip can be folded, as they are at first in a small window.
+const isSmall = matchMedia("(max-height: 760px), (max-width: 720px)");
+const fold = (isFolded) => {
+  byId("options").hidden = isFolded;
+  byId("fold").setAttribute("aria-expanded", !isFolded);
+  showFold();
+};
+byId("fold").addEventListener("click", () => fold(!byId("options").hidden));
+isSmall.addEventListener("change", () => fold(isSmall.matches));
 byId("search").addEventListener("input", (event) => {
   state.search = event.target.value;
-  remember(false);
+  rememberSoon();
   show();
 });
 byId("regex").addEventListener("click", () => change({regex: !state.regex}));
@@ -107,7 +149,9 @@ for (const id of ["from", "to"]) {
   byId(id).addEventListener("change", () => {
     const from = Number(byId("from").value);
     const to = byId("to").value === "" ? DURATION + SLOT : Number(byId("to").value);
-    if (from < to) change({range: [from, to]}); else showRange();
+    if (from < to && from < DURATION + SLOT) return change({range: roundedRange([from, to])});
+    say(from >= DURATION + SLOT ? `The recording ends at ${clock(DURATION)}` : `From (${clock(from)}) is not before to (${clock(to)})`);
+    showRange();
   });
 }
 for (const name of Object.keys(CHOICES)) {
@@ -119,9 +163,9 @@ const addOptions = (id, all, samples, nameOfNumber) => {
   select.append(element("option", {value: "", textContent: all}));
   for (const [number, total] of [...samples].slice(0, 1000)) {
     const share = percent(total, data.samples);
-    select.append(element("option", {value: number, textContent: `${nameOfNumber(number).slice(0, 80)} – ${share}`}));
+    select.append(element("option", {value: number, textContent: `${shortened(nameOfNumber(number), 80)} – ${share}`}));
   }
-  select.hidden = samples.size < 2;
+  select.hidden = samples.size < 2 || (isLog && id === "process");
   // A thread belongs to one process, so the choice of one replaces that of the other.
   const other = {process: {thread: null}, thread: {process: null}}[id];
   select.addEventListener("change", () => change({...other, [id]: select.value === "" ? null : Number(select.value)}));
@@ -131,6 +175,9 @@ addOptions("event", "All events", samplesByEvent, (event) => data.events[event] 
 addOptions("process", "All processes", samplesByProcess, labelOf);
 addOptions("thread", "All threads", samplesByThread, labelOf);
 byId("tiers").hidden = !hasTiers;
+for (const button of document.querySelectorAll('input[name="group"]')) {
+  button.parentElement.hidden = !CHOICES.group.includes(button.value);
+}
 byId("time").hidden = data.counts.length === 0 || !hasTimes;
 
 // Unknown code first, then the kernel and native code, then JIT code.
@@ -162,13 +209,15 @@ const program = () => {
   const [process] = samplesByProcess.keys();
   return process === undefined ? "" : labelOf(process).replace(/ \(pid -?\d+\)$/, "");
 };
-const heading = program() || data.title || "Flame graph";
-document.title = [heading, hasTimes && seconds(DURATION), amount(data.samples)].filter(Boolean).join(" – ");
+const hasDuration = DURATION > 0; // of one sample there is none
+const heading = (!countsTicks && program()) || data.title.split("/").pop() || "Flame graph";
+document.title = [heading, hasDuration && duration(DURATION), amount(data.samples)].filter(Boolean).join(" – ");
 byId("title").textContent = heading;
-byId("about").textContent = [data.title, data.command, data.host].filter(Boolean).join("  ·  ");
+byId("about").textContent = [heading === data.title ? "" : data.title, data.command, data.host].filter(Boolean).join("  ·  ");
 byId("unit").textContent = UNIT[0].toUpperCase() + UNIT.slice(1);
 addFact(byId("unit").textContent, count.format(data.samples));
-if (hasTimes) addFact("Duration", seconds(DURATION));
-if (data.events.length > 0) addFact(data.events.length > 1 ? "Events" : "Event", data.events.join(", "));
+if (hasDuration) addFact("Duration", duration(DURATION));
+if (data.events.length > 0 && !isLog) addFact(data.events.length > 1 ? "Events" : "Event", data.events.join(", "));
 if (data.exporter) addFact("Made by", data.exporter);
 readAddress();
+fold(isSmall.matches);

@@ -8,6 +8,8 @@ const CHOICES = {
   tiers: ["apart", "merged"],
   strip: ["threads", "heat"],
 };
+if (isLog) CHOICES.group = data.counts.length > 0 && samplesByProcess.size > 1 ? ["threads", "all"] : ["all"];
+const SIDES = ["callers", "callees"]; // the charts of the sandwich
 const SORTS = {self: false, total: false, name: true, module: true}; // whether ascending comes first
 
 const state = {};
@@ -22,60 +24,46 @@ const kept = (name, dependsOn, make) => {
   return cache.get(name).value;
 };
 const structureId = () => [state.group, state.tiers, state.steps];
-const currentView = () => kept("view", structureId(), () =>
-  state.steps.reduce(applyStep, grouped(DATA_VIEW, state.group, state.tiers === "merged")));
+const mergesTiers = () => state.tiers === "merged";
+const currentView = () => kept("view", structureId(), () => state.steps.reduce(
+  (view, step) => applyStep(view, step, mergesTiers()), grouped(DATA_VIEW, state.group, mergesTiers())));
 const currentTree = () => kept("tree", [structureId(), selectionOf()], () => Tree.of(currentView(), selectionOf()));
 const invertedTree = () => kept("inverted", [structureId(), selectionOf()], () =>
   Tree.of(kept("inverted view", structureId(), () => inverted(currentView())), selectionOf()));
 const shownTree = () => state.order === "inverted" ? invertedTree() : currentTree();
 const currentSums = () => kept("sums", [structureId(), selectionOf()], () => sumsOf(currentTree()));
 const currentSandwich = () => kept("sandwich", [structureId(), selectionOf(), state.chosen], () =>
-  callersAndCallees(currentTree(), state.chosen));
+  callersAndCallees(currentTree(), meantKey(state.chosen, mergesTiers()), meaning(state.chosen, mergesTiers())));
 
-const searchId = () => [state.search, state.regex, [...state.only]];
+const searchId = () => [currentMatches().id, [...state.only]];
 
-// Search: which keys are sought. null: nothing is; an invalid regular expression finds nothing.
+// Search: which keys are sought; null: all are. With tiers apart or merged, a search means the same
+// functions: a group matches by the name of any tier, and a tier by the name of its group.
 const currentSearch = () => kept("search", searchId(), () => {
-  if (state.search === "" && state.only.size === 0) return {isSought: null, isInvalid: false};
-  let isMatch = () => true;
-  let isInvalid = false;
-  if (state.regex && state.search !== "") {
-    try {
-      const expression = new RegExp(state.search, "iu");
-      isMatch = (text) => expression.test(text);
-    } catch {
-      isInvalid = true;
-      isMatch = () => false;
-    }
-  } else if (state.search !== "") {
-    const text = state.search.toLowerCase();
-    isMatch = (name) => name.toLowerCase().includes(text);
-  }
-  const byModule = new Map();
-  const isModule = (module) => {
-    if (!byModule.has(module)) byModule.set(module, isMatch(module));
-    return byModule.get(module);
-  };
-  const marks = functions.map(({name, module}, key) =>
-    (state.only.size === 0 || state.only.has(kinds[kindOf[key]].name)) && (isMatch(name) || isModule(module)));
-  const labels = data.labels.map((label) => state.only.size === 0 && isMatch(label));
-  return {isSought: (key) => key === ROOT ? false : key < 0 ? labels[~key] : marks[key], isInvalid};
+  const {matches} = currentMatches();
+  if (matches === null && state.only.size === 0) return null;
+  const isMatch = textsOfFunctions.map((texts) => matches === null || texts.some((text) => matches[text]));
+  const marks = isMatch.slice();
+  functions.forEach(({merged}, key) => {
+    if (isMatch[key]) marks[merged] = true;
+    if (isMatch[merged]) marks[key] = true;
+  });
+  const isOfKind = (key) => state.only.size === 0 || state.only.has(kinds[kindOf[key]].name);
+  const isLabel = (label) => state.only.size === 0 && Boolean(matches[textsOfLabels[label]]);
+  return (key) => key === ROOT ? false : key < 0 ? isLabel(~key) : marks[key] && isOfKind(key);
 });
 // What is found in a tree, of which `name` says what it shows; null: nothing is sought.
 const foundIn = (name, tree) => kept(`found in ${name}`, [searchId(), structureId(), selectionOf(), state.order, state.chosen], () => {
-  const {isSought} = currentSearch();
+  const isSought = currentSearch();
   return isSought && findIn(tree, isSought);
 });
-// Of each node of the data: whether its stack has something that is sought. The strip shows it.
-const soughtNodes = () => kept("sought nodes", [searchId(), state.tiers], () => {
-  const {isSought} = currentSearch();
+// Of each node of the view: whether its stack has something that is sought; null: nothing is sought.
+const soughtPlaces = () => kept("sought places", [searchId(), structureId()], () => {
+  const isSought = currentSearch();
   if (isSought === null) return null;
-  const marks = new Uint8Array(NODES);
-  for (let node = 1; node < NODES; ++node) {
-    const key = keyOfNode[node];
-    const shown = key >= 0 && state.tiers === "merged" ? functions[key].merged : key;
-    marks[node] = marks[parentOf[node]] || isSought(shown) ? 1 : 0;
-  }
+  const {size, parents, keys} = currentView().shape;
+  const marks = new Uint8Array(size);
+  for (let node = 1; node < size; ++node) marks[node] = marks[parents[node]] || isSought(keys[node]) ? 1 : 0;
   return marks;
 });
 
@@ -88,28 +76,47 @@ const addressOf = () => {
   const parts = new URLSearchParams();
   for (const [name, [first]] of Object.entries(CHOICES)) if (state[name] !== first) parts.set(name, state[name]);
   for (const name of ["event", "process", "thread"]) if (state[name] !== null) parts.set(name, state[name]);
-  if (state.range) parts.set("range", state.range.map((time) => +time.toFixed(6)).join("-"));
+  if (state.range) parts.set("range", state.range.join("-"));
   for (const {kind, key} of state.steps) parts.append("step", `${kind}.${key}`);
   if (state.search) parts.set("search", state.search);
   if (state.regex) parts.set("regex", "yes");
   for (const name of state.only) parts.append("only", name);
   if (state.zoom) parts.set("zoom", state.zoom);
-  if (state.view === "sandwich" && state.chosen !== null) parts.set("of", state.chosen);
+  if (state.view === "sandwich" && state.chosen !== null) {
+    parts.set("of", state.chosen);
+    for (const side of SIDES) if (state[side]) parts.set(side, state[side]);
+  }
   if (state.sort.column !== "self" || state.sort.isAscending) {
     parts.set("sort", state.sort.column + (state.sort.isAscending ? ".up" : ".down"));
   }
   return "#" + parts;
 };
-const remember = (isStep) => {
+const writeAddress = (method) => {
   const now = addressOf();
-  if (now === (location.hash || "#")) return;
-  history[isStep ? "pushState" : "replaceState"](null, "", now);
+  if (now !== (location.hash || "#")) history[method](null, "", now);
+};
+// A new entry of the history, or with a delay the address of this one: browsers refuse to change it
+// with each key.
+let addressTimer = 0;
+const remember = () => {
+  clearTimeout(addressTimer);
+  writeAddress("pushState");
+};
+const rememberSoon = () => {
+  clearTimeout(addressTimer);
+  addressTimer = setTimeout(rememberNow, 300);
+};
+const rememberNow = () => {
+  clearTimeout(addressTimer);
+  writeAddress("replaceState");
 };
 
+// To the resolution of the address, so that a link selects the same samples.
+const roundedRange = (range) => range.map((time) => +time.toFixed(6));
 const readRange = (text) => {
   const parts = /^([0-9.]+)-([0-9.]+)$/.exec(text ?? "");
   const range = parts && [Number(parts[1]), Number(parts[2])];
-  return range && range[0] < range[1] && range[1] < 1e12 ? range : null;
+  return hasTimes && range && range[0] < range[1] && range[1] < 1e12 ? roundedRange(range) : null;
 };
 const readStep = (text) => {
   const [kind, number] = text.split(".");
@@ -118,6 +125,7 @@ const readStep = (text) => {
 };
 // Anything in the address that does not belong to this page is ignored.
 const readAddress = () => {
+  clearTimeout(addressTimer);
   const parts = new URLSearchParams(location.hash.slice(1));
   for (const [name, values] of Object.entries(CHOICES)) {
     state[name] = values.includes(parts.get(name)) ? parts.get(name) : values[0];
@@ -134,7 +142,9 @@ const readAddress = () => {
   state.chosen = numberIn(parts.get("of"), isFunction);
   const [column, direction] = (parts.get("sort") ?? "").split(".");
   state.sort = Object.hasOwn(SORTS, column) ? {column, isAscending: direction === "up"} : {column: "self", isAscending: false};
-  state.zoom = numberIn(parts.get("zoom"), (node) => node > 0 && shownTree().totals[node] > 0) ?? 0;
+  const zoomIn = (name, treeOf) => numberIn(parts.get(name), (node) => node > 0 && treeOf().totals[node] > 0) ?? 0;
+  state.zoom = zoomIn("zoom", shownTree);
+  for (const side of SIDES) state[side] = state.chosen === null ? 0 : zoomIn(side, () => currentSandwich()[side]);
   show();
   flame.scrollToRoot();
   if (state.zoom) flame.scrollTo(state.zoom);
@@ -143,11 +153,15 @@ const readAddress = () => {
 // Changes of these make another tree, in which a node has another number.
 const MAKES_TREE = ["order", "group", "tiers", "steps"];
 const change = (changes) => {
-  if (MAKES_TREE.some((name) => name in changes)) state.zoom = 0;
+  rememberNow();
+  if (MAKES_TREE.some((name) => name in changes)) state.zoom = state.callers = state.callees = 0;
+  if ("chosen" in changes) state.callers = state.callees = 0;
   Object.assign(state, changes);
-  if (!(shownTree().totals[state.zoom] > 0)) state.zoom = 0; // the selection has no samples there
+  // The selection may have no samples in a zoomed box.
+  if (!(shownTree().totals[state.zoom] > 0)) state.zoom = 0;
+  for (const side of SIDES) if (state[side] && !(currentSandwich()[side].totals[state[side]] > 0)) state[side] = 0;
   tip.hidden = true;
-  remember(true);
+  remember();
   show();
   if (MAKES_TREE.concat("shape", "view").some((name) => name in changes)) flame.scrollToRoot();
 };
@@ -155,5 +169,5 @@ const change = (changes) => {
 const zoomTo = (node) => {
   if (node === state.zoom) return;
   change({zoom: node});
-  flame.scrollTo(node);
+  if (!flame.isInSight(node)) flame.scrollTo(node);
 };

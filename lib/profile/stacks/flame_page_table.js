@@ -3,10 +3,18 @@
 const TABLE_STEP = 100; // rows at once
 
 const shareCell = (samples, whole) => {
-  const cell = element("td", {className: "number"}, element("span", {textContent: count.format(samples)}),
+  const cell = element("td", {className: "number"}, element("span", {textContent: count.format(samples)}), " ",
     element("i", {textContent: percent(samples, whole)}));
   cell.style.setProperty("--share", `${100 * samples / Math.max(whole, 1)}%`);
   return cell;
+};
+
+// A name of which the end stays in sight: style cuts its beginning first.
+const nameParts = (name) => {
+  const text = shortened(name, 2000);
+  const at = text.length > 40 ? wholeLetter(text, text.length - 25) : text.length;
+  return [element("span", {className: "start", textContent: text.slice(0, at)}),
+    element("span", {className: "end", textContent: text.slice(at)})];
 };
 
 class FunctionTable {
@@ -59,12 +67,25 @@ class FunctionTable {
     const {name, module} = functions[key];
     const dot = element("span", {className: "dot", title: kinds[kindOf[key]].label});
     dot.style.backgroundColor = kindPaint(kindOf[key]);
-    const button = element("button", {type: "button", className: "name", textContent: name.slice(0, 2000)});
+    const button = element("button", {type: "button", className: "name", title: shortened(name, MOST_LETTERS)}, ...nameParts(name));
     const row = element("tr", {}, shareCell(this.sums.selfs[key], this.whole), shareCell(this.sums.totals[key], this.whole),
       element("th", {scope: "row"}, dot, button), element("td", {className: "module", textContent: module, title: module}));
     row.dataset.key = key;
-    row.classList.toggle("selected", key === this.selected);
+    this.mark(row);
     return row;
+  }
+
+  mark(row) {
+    const isSelected = Number(row.dataset.key) === this.selected;
+    row.classList.toggle("selected", isSelected);
+    row.ariaCurrent = isSelected ? "true" : null;
+  }
+
+  // The selected row gets the focus, or the first one.
+  focus() {
+    if (this.keys.includes(this.selected)) this.select(this.selected);
+    const row = this.body.querySelector(".selected") ?? this.body.rows[0];
+    (row?.querySelector("button") ?? this.table.querySelector("button")).focus();
   }
 
   select(key) {
@@ -74,7 +95,7 @@ class FunctionTable {
       this.shown = at + TABLE_STEP;
       this.fill();
     }
-    for (const row of this.body.rows) row.classList.toggle("selected", Number(row.dataset.key) === key);
+    for (const row of this.body.rows) this.mark(row);
     this.body.querySelector(".selected")?.scrollIntoView({block: "nearest"});
   }
 

@@ -79,7 +79,7 @@ const transformed = (view, root, visit) => {
 };
 
 // The levels that a grouping keeps of [processes, threads].
-const LEVELS = {threads: [true, true], processes: [true, false], all: [false, false]};
+const LEVELS = {threads: [true, !isLog], processes: [true, false], all: [false, false]};
 
 const grouped = (view, group, mergesTiers) => {
   const levels = LEVELS[group];
@@ -133,11 +133,16 @@ const STEPS = {
   },
 };
 
-const applyStep = (view, step) => {
-  const {isModule, module} = functions[step.key];
-  const isMeant = isModule ? (key) => key >= 0 && functions[key].module === module : (key) => key === step.key;
-  return STEPS[step.kind].apply(view, isMeant, step);
+// The function that a key means with tiers apart or merged: its group if they are merged.
+const meantKey = (key, mergesTiers) => mergesTiers ? functions[key].merged : key;
+// Whether a shown function is meant: with tiers apart, a group means all of its functions.
+const meaning = (key, mergesTiers) => {
+  const {isModule, module} = functions[key];
+  if (isModule) return (shown) => shown >= 0 && functions[shown].module === module;
+  const meant = meantKey(key, mergesTiers);
+  return (shown) => shown >= 0 && (shown === meant || functions[shown].merged === meant);
 };
+const applyStep = (view, step, mergesTiers) => STEPS[step.kind].apply(view, meaning(step.key, mergesTiers), step);
 
 // Callees first: each stack begins at its leaf.
 const inverted = (view) => {
@@ -165,9 +170,13 @@ class Tree {
     this.depths = new Uint32Array(size);
     this.begins = new Float64Array(size);
     this.firstChild = new Int32Array(size + 1); // where a node's children begin in `children`
+    this.heights = new Uint32Array(size); // levels with samples below a node
     for (let node = size - 1; node > 0; --node) {
-      this.totals[parents[node]] += this.totals[node];
-      if (this.totals[node] > 0) ++this.firstChild[parents[node] + 1];
+      const parent = parents[node];
+      this.totals[parent] += this.totals[node];
+      if (this.totals[node] === 0) continue;
+      ++this.firstChild[parent + 1];
+      this.heights[parent] = Math.max(this.heights[parent], this.heights[node] + 1);
     }
     for (let node = 0; node < size; ++node) this.firstChild[node + 1] += this.firstChild[node];
     this.children = new Int32Array(this.firstChild[size]);
@@ -207,11 +216,12 @@ class Tree {
 }
 
 // Samples of each function in a tree that is not inverted: self, and total, in which a sample counts
-// once however often the function is in its stack.
+// once however often the function is in its stack; and whether the function is below itself.
 const sumsOf = (tree) => {
   const selfs = new Float64Array(functions.length);
   const totals = new Float64Array(functions.length);
   const open = new Uint32Array(functions.length); // boxes of the function above this one
+  const isRecursive = new Uint8Array(functions.length);
   const stack = [0];
   while (stack.length > 0) {
     const node = stack.pop();
@@ -223,16 +233,17 @@ const sumsOf = (tree) => {
     if (key >= 0) {
       selfs[key] += tree.selfs[node];
       if (open[key]++ === 0) totals[key] += tree.totals[node];
+      else if (tree.totals[node] > 0) isRecursive[key] = 1;
       stack.push(~node);
     }
     for (const child of tree.childrenOf(node)) stack.push(child);
   }
-  return {selfs, totals};
+  return {selfs, totals, isRecursive};
 };
 
-// The trees of callers and of callees of a function. Both roots are the function itself; a sample
-// counts once, at the outermost box of the function.
-const callersAndCallees = (tree, key) => {
+// The trees of callers and of callees of a function, and its own samples. Both roots are the function
+// itself; a sample counts once, at the outermost box of the function.
+const callersAndCallees = (tree, key, isMeant) => {
   const shapes = {callers: new TreeShape(), callees: new TreeShape()};
   const counts = {callers: [], callees: []};
   const add = (side, place, samples) => {
@@ -243,7 +254,7 @@ const callersAndCallees = (tree, key) => {
     const above = places[tree.parents[node]];
     if (above >= 0) {
       places[node] = shapes.callees.child(above, tree.keys[node]);
-    } else if (tree.keys[node] === key) {
+    } else if (isMeant(tree.keys[node])) {
       places[node] = 0;
       let place = 0;
       for (let caller = tree.parents[node]; caller !== 0; caller = tree.parents[caller]) {
@@ -253,7 +264,8 @@ const callersAndCallees = (tree, key) => {
     }
     if (places[node] >= 0 && tree.selfs[node] > 0) add("callees", places[node], tree.selfs[node]);
   }
-  const made = {};
+  const made = {selfs: 0};
+  for (let node = 1; node < tree.size; ++node) if (isMeant(tree.keys[node])) made.selfs += tree.selfs[node];
   for (const side of ["callers", "callees"]) {
     shapes[side].keys[0] = key;
     made[side] = new Tree(shapes[side], Float64Array.from({length: shapes[side].size}, (_, i) => counts[side][i] ?? 0));

@@ -11,7 +11,7 @@ const chartCallbacks = (chartOf, zoom) => ({
 });
 const flame = new Chart(byId("flame"), chartCallbacks(() => flame, (node) => zoomTo(node)));
 const sandwich = Object.fromEntries(["callers", "callees"].map((side) => {
-  const chart = new Chart(byId(side), chartCallbacks(() => chart, (node) => chart.show(chart.tree, node, chart.found)));
+  const chart = new Chart(byId(side), chartCallbacks(() => chart, (node) => change({[side]: node})));
   return [side, chart];
 }));
 sandwich.callers.growsUp = true;
@@ -22,15 +22,23 @@ const currentChart = () => {
   return lastChart === flame ? sandwich.callees : lastChart;
 };
 
+// Writes a name into an element of two lines, shortened in the middle, with all of it as a title.
+const fitInto = (place, name) => {
+  const pen = flame.pen;
+  const {font} = getComputedStyle(place);
+  pen.font = font;
+  place.textContent = fitted(pen, name, 1.8 * place.parentElement.clientWidth - 100) || shortened(name, 40);
+  place.title = shortened(name, MOST_LETTERS);
+};
 const describe = (key, {total, self, whole, parent}) => {
   const isCode = key >= 0;
   const {module, doubts} = isCode ? functions[key] : {};
-  byId("name").textContent = nameOf(key).slice(0, 2000);
+  fitInto(byId("name"), nameOf(key));
   byId("kind").textContent = isCode ? kinds[kindOf[key]].label : "";
   byId("kind").style.backgroundColor = isCode ? kindPaint(kindOf[key]) : "";
   const doubtful = doubts && "doubtful: " + doubts.replaceAll(",", ", ");
   byId("place").textContent = isCode ? [module, sourceOf(functions[key]), doubtful].filter(Boolean).join(" · ") : "";
-  byId("place").title = byId("place").textContent.slice(0, 2000);
+  byId("place").title = shortened(byId("place").textContent, MOST_LETTERS);
   byId("total").textContent = count.format(total);
   byId("self").textContent = self === null ? "–" : count.format(self);
   byId("share").textContent = percent(total, whole);
@@ -41,6 +49,7 @@ const describe = (key, {total, self, whole, parent}) => {
 const describeBox = (chart) => {
   lastChart = chart;
   const {tree, current} = chart;
+  if (tree === null) return;
   // In an inverted tree, the samples of a leaf function are its own; its callers have none.
   const isInverted = chart === flame && state.order === "inverted";
   const ownOfInverted = tree.depths[current] === 1 ? tree.totals[current] : 0;
@@ -54,7 +63,7 @@ const describeBox = (chart) => {
 const describeFunction = (key) => {
   const whole = currentTree().totals[0];
   const {selfs, totals} = currentSums();
-  describe(key, {total: key === ROOT ? whole : totals[key], self: selfs[key] ?? 0, whole, parent: whole});
+  describe(key, {total: key === ROOT ? whole : totals[key], self: selfs[key] ?? 0, whole, parent: 0});
 };
 
 const tip = byId("tip");
@@ -62,8 +71,11 @@ const showTip = (chart, node, event) => {
   tip.hidden = node < 0 || !event;
   if (tip.hidden) return;
   const {tree} = chart;
-  tip.firstChild.textContent = tree.name(node).slice(0, 600);
+  tip.firstChild.textContent = shortened(tree.name(node), MOST_LETTERS);
   tip.lastChild.textContent = `${amount(tree.totals[node])} · ${percent(tree.totals[node], currentTree().totals[0])} of all`;
+  showTipAt(event);
+};
+const showTipAt = (event) => {
   const left = Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8);
   const isBelow = event.clientY + 18 + tip.offsetHeight < innerHeight;
   tip.style.transform =
@@ -74,54 +86,86 @@ const table = new FunctionTable(byId("table").querySelector("table"), {
   sort: (column) => {
     const {sort} = state;
     state.sort = {column, isAscending: sort.column === column ? !sort.isAscending : SORTS[column]};
-    remember(false);
+    rememberSoon();
     show();
   },
   select: (key) => {
     table.select(key);
     describeFunction(key);
   },
-  open: (key) => change({view: "sandwich", chosen: key}),
+  open: (key) => {
+    table.selected = key; // for the way back
+    change({view: "sandwich", chosen: key});
+  },
   menu: (key, x, y) => openMenu(key, x, y, null),
 });
-const strip = new TimeStrip(byId("slots"), (range) => change({range}));
+const strip = new TimeStrip(byId("slots"), {
+  select: (range) => change({range: range && roundedRange(range)}),
+  drag: (range) => showRange(range === null ? state.range : roundedRange(range)),
+  chooseThread: (thread) => change({thread, process: null}),
+  hover: (title, text, event) => {
+    tip.hidden = event === null;
+    tip.firstChild.textContent = title;
+    tip.lastChild.textContent = text;
+    if (event !== null) showTipAt(event);
+  },
+});
 
 const showFlame = () => {
   flame.growsUp = state.shape === "flame";
   flame.show(shownTree(), state.zoom, foundIn("flame", shownTree()));
 };
+// What the views show, if it is not everything: for the chart as a file, and for views without samples.
+const selectionText = () => {
+  const parts = state.steps.map(({kind, key}) => STEPS[kind].title(shortened(nameOf(meantKey(key, mergesTiers())), 100)));
+  if (state.range) parts.push(`times ${state.range.map(clock).join(" to ")}`);
+  if (state.event !== null) parts.push(`event ${data.events[state.event]}`);
+  for (const node of [state.process, state.thread]) if (node !== null) parts.push(labelOf(node));
+  return parts.join(", ");
+};
+const emptyText = () => `There are no samples${selectionText() && ` in the selection: ${selectionText()}`}.`;
 const showViews = () => {
   for (const view of CHOICES.view) byId(view).hidden = state.view !== view;
-  const {isSought} = currentSearch();
+  const isSought = currentSearch();
   const whole = currentTree().totals[0];
   if (state.view === "flame") {
     showFlame();
+    byId("no-samples").hidden = whole > 0;
+    byId("no-samples").textContent = emptyText();
     describeBox(flame);
   } else if (state.view === "table") {
     table.show(currentSums(), whole, state.sort, isSought);
+    byId("no-rows").textContent = whole > 0 ? "No function matches." : emptyText();
     describeFunction(table.keys.includes(table.selected) ? table.selected : table.keys[0] ?? ROOT);
   } else {
     showSandwich();
   }
 };
+// The function with the most samples of its own; null: none has.
+const mostSampledFunction = () => {
+  const {selfs} = currentSums();
+  const best = selfs.reduce((a, samples, key) => samples > (selfs[a] ?? 0) ? key : a, -1);
+  return best >= 0 ? best : null;
+};
 const showSandwich = () => {
-  // Without a choice: the function with the most samples of its own.
-  const {selfs, totals} = currentSums();
-  if (state.chosen === null || !(totals[state.chosen] > 0)) {
-    const best = selfs.reduce((a, samples, key) => samples > (selfs[a] ?? 0) ? key : a, -1);
-    state.chosen = state.chosen ?? (best >= 0 ? best : null);
+  if (state.chosen === null) state.chosen = mostSampledFunction();
+  for (const chart of Object.values(sandwich)) chart.scroller.hidden = state.chosen === null;
+  if (state.chosen === null) {
+    byId("chosen").textContent = emptyText();
+    return describeFunction(ROOT);
   }
-  const hasSamples = state.chosen !== null && totals[state.chosen] > 0;
-  byId("chosen").textContent = state.chosen === null ? "There are no samples."
-    : hasSamples ? nameOf(state.chosen) : `${nameOf(state.chosen)} has no samples in this selection.`;
-  if (state.chosen === null) return describeFunction(ROOT);
   const trees = currentSandwich();
+  const total = trees.callees.totals[0];
+  const key = meantKey(state.chosen, mergesTiers());
+  byId("chosen").replaceChildren(...nameParts(nameOf(key)), total > 0 ? "" : ` has no samples in ${selectionText() || "the stacks"}.`);
+  byId("chosen").title = shortened(nameOf(key), MOST_LETTERS);
   for (const [side, chart] of Object.entries(sandwich)) {
     const isSame = chart.tree === trees[side];
-    chart.show(trees[side], isSame ? chart.zoom : 0, foundIn(side, trees[side]));
+    chart.show(trees[side], state[side], foundIn(side, trees[side]));
     if (!isSame) chart.scrollToRoot();
   }
-  describeFunction(state.chosen);
+  if (lastChart !== flame && lastChart.current !== 0) return describeBox(lastChart);
+  describe(key, {total, self: trees.selfs, whole: currentTree().totals[0], parent: 0});
 };
 
 const showKinds = () => {
@@ -141,8 +185,8 @@ const showKinds = () => {
 
 const showSteps = () => {
   const chips = state.steps.map((step, i) => {
-    const title = STEPS[step.kind].title(nameOf(step.key).slice(0, 60));
-    const button = element("button", {type: "button", title: "Undo this", textContent: title + " ×"});
+    const titleOf = (letters) => STEPS[step.kind].title(shortened(nameOf(meantKey(step.key, mergesTiers())), letters));
+    const button = element("button", {type: "button", title: `Undo: ${titleOf(MOST_LETTERS)}`, textContent: `${titleOf(60)} ×`});
     button.addEventListener("click", () => change({steps: state.steps.filter((_, at) => at !== i)}));
     return element("li", {}, button);
   });
@@ -150,57 +194,97 @@ const showSteps = () => {
   byId("steps").hidden = chips.length === 0;
 };
 
-const showPath = () => {
-  const path = byId("path");
-  path.hidden = state.view !== "flame" || state.zoom === 0;
-  if (path.hidden) return;
-  const tree = shownTree();
-  const crumbs = tree.pathTo(state.zoom).map((node) => {
-    const crumb = element("button", {type: "button", textContent: tree.name(node).slice(0, 80)});
-    if (node === state.zoom) crumb.setAttribute("aria-current", "true");
-    crumb.addEventListener("click", () => zoomTo(node));
-    return crumb;
-  });
-  path.replaceChildren(...crumbs);
-  path.scrollLeft = path.scrollWidth;
+// The charts of the view with a path: their trees and zooms, and how to zoom to another box.
+const chartPaths = () => {
+  if (state.view === "flame") return [{tree: shownTree(), zoom: state.zoom, zoomTo}];
+  if (state.view === "table" || state.chosen === null) return [];
+  return Object.keys(sandwich).filter((side) => state[side] !== 0).map((side) => ({
+    title: `${byId(side).previousElementSibling.textContent}:`,
+    tree: currentSandwich()[side],
+    zoom: state[side],
+    zoomTo: (node) => change({[side]: node}),
+  }));
 };
+const showPath = () => {
+  const parts = chartPaths().flatMap(({title, tree, zoom, zoomTo}) => {
+    const crumbs = tree.pathTo(zoom).map((node) => {
+      const name = tree.name(node);
+      const crumb = element("button", {type: "button", textContent: shortened(name, 80), title: shortened(name, MOST_LETTERS)});
+      if (node === zoom) crumb.setAttribute("aria-current", "true");
+      crumb.addEventListener("click", () => zoomTo(node));
+      return crumb;
+    });
+    return title ? [element("span", {textContent: title}), ...crumbs] : crumbs;
+  });
+  byId("path").hidden = parts.length === 0;
+  byId("bar").hidden = state.view === "table" && state.steps.length === 0;
+  byId("path").replaceChildren(...parts);
+  byId("bar").scrollLeft = byId("bar").scrollWidth;
+};
+byId("bar").addEventListener("wheel", (event) => { byId("bar").scrollLeft += event.deltaY; }, {passive: true});
 
+const matchedText = () => {
+  const found = foundIn("flame", shownTree());
+  return found ? `${amount(found.samples)}, ${percent(found.samples, shownTree().totals[0])}` : "";
+};
 const showSearch = () => {
   const input = byId("search");
-  const {isInvalid, isSought} = currentSearch();
+  const {problem, reason, id} = currentMatches();
+  const isSought = currentSearch();
   if (input.value !== state.search) input.value = state.search;
-  input.setAttribute("aria-invalid", isInvalid);
+  input.setAttribute("aria-invalid", problem !== "");
   byId("regex").setAttribute("aria-pressed", state.regex);
   const found = foundIn("flame", shownTree());
-  byId("matched").textContent = isInvalid ? "not a regular expression"
-    : isSought === null ? "" : `${amount(found.samples)}, ${percent(found.samples, shownTree().totals[0])}`;
+  byId("matched").title = reason;
+  byId("matched").textContent = id !== searching.wanted ? "searching…" : problem || matchedText();
   for (const id of ["previous", "next"]) byId(id).disabled = isSought === null || found.nodes.length === 0;
 };
 
-const showRange = () => {
-  const [from, to] = state.range ?? ["", ""];
+const showRange = (range = state.range) => {
+  const [from, to] = range ?? ["", ""];
   byId("from").value = from === "" ? "" : +from.toFixed(6);
   byId("to").value = to === "" ? "" : +to.toFixed(6);
-  byId("whole").disabled = state.range === null;
+  byId("whole").disabled = range === null;
   // The time as perf prints it, for --from and --to-time.
   const start = Number(data.start);
-  byId("clock").textContent = state.range === null ? seconds(DURATION)
-    : `${seconds(to - from)}: --from ${(start + from).toFixed(6)} --to-time ${(start + to).toFixed(6)}`;
+  byId("clock").textContent = range === null ? duration(DURATION)
+    : `${duration(to - from)}: --from ${(start + from).toFixed(6)} --to-time ${(start + to).toFixed(6)}`;
 };
 
-// Shows everything that depends on the state.
+// The button that folds the options says how many of them are not as at first: they change what the
+// views show.
+const showFold = () => {
+  const chosen = [state.order !== "callers", state.group !== CHOICES.group[0], state.tiers !== "apart", state.event !== null,
+    state.process !== null, state.thread !== null, state.range !== null, state.only.size > 0].filter(Boolean).length;
+  byId("fold").textContent = byId("options").hidden && chosen > 0 ? `Options (${chosen})` : "Options";
+};
+
+// The element of the view that takes the keys.
+const focusView = () => {
+  if (state.view === "table") return table.focus();
+  (state.view === "flame" ? flame : sandwich.callees).canvas.focus({preventScroll: true});
+};
+
+// Shows everything that depends on the state. If the focused element goes, the view gets the focus.
 const show = () => {
+  const focused = document.activeElement;
+  showAll();
+  if (focused !== document.body && !focused?.checkVisibility()) focusView();
+};
+const showAll = () => {
   for (const name of Object.keys(CHOICES)) {
     document.querySelector(`input[name="${name}"][value="${state[name]}"]`).checked = true;
   }
   for (const name of ["event", "process", "thread"]) byId(name).value = state[name] ?? "";
   byId("order").hidden = byId("shape").hidden = state.view !== "flame";
+  byId("group").hidden = state.view === "table" || CHOICES.group.length < 2; // functions have the same samples however stacks are grouped
   closeMenu();
+  showFold();
   showSteps();
   showKinds();
   showPath();
   showRange();
   showSearch();
   showViews();
-  strip.show(state.strip, {...selectionOf()}, soughtNodes());
+  strip.show(state.strip, selectionOf(), currentView().places, soughtPlaces());
 };

@@ -101,12 +101,14 @@ class SlotCounts {
 class HtmlWriter : public StackWriter {
  public:
   explicit HtmlWriter(WriterInput input)
-      : input_(std::move(input)), frames_(input_.table, input_.options.merge_tiers, false) {}
+      : input_(std::move(input)),
+        frames_(input_.table, input_.options.merge_tiers, false),
+        has_times_(have_times(input_.profile)) {}
 
   void add(const StackSample& sample) override {
     const bool is_weighted = event_of(input_.profile, sample).is_weighted;
     const std::uint64_t weight = is_weighted ? sample.period : 1;
-    const std::uint64_t time = is_weighted ? 0 : sample.time;  // not in nanoseconds
+    const std::uint64_t time = has_times_ ? sample.time : 0;
     if (samples_ == 0) first_time_ = last_time_ = time;
     last_time_ = std::max(last_time_, time);
     samples_ += weight;
@@ -128,7 +130,8 @@ class HtmlWriter : public StackWriter {
     member("exporter", input_.profile.exporter);
     out.write(",\"samples\":" + std::to_string(samples_));
     member("start", seconds_text(first_time_));
-    out.write(",\"duration\":" + std::to_string(last_time_ - first_time_));
+    out.write(",\"duration\":" + std::to_string(has_times_ ? last_time_ - first_time_ : input_.profile.duration_ns));
+    out.write(std::string(",\"has_times\":") + (has_times_ ? "true" : "false"));
     const auto& events = input_.profile.events;
     if (!events.empty() && events[0].is_weighted) member("unit", events[0].name);
     write_events();
@@ -141,6 +144,15 @@ class HtmlWriter : public StackWriter {
   }
 
  private:
+  /// Whether all samples have times in nanoseconds. One event without them is enough for none: the
+  /// page could not place its samples.
+  static bool have_times(const StackProfile& profile) {
+    return std::all_of(profile.events.begin(), profile.events.end(),
+                       [](const StackProfile::Event& event) {
+                         return (event.has_times && !event.is_weighted) || !event.is_sampled;
+                       });
+  }
+
   /// Range of source lines of a function in samples; 0: none known.
   struct Lines {
     std::uint32_t first = 0;
@@ -261,6 +273,7 @@ class HtmlWriter : public StackWriter {
 
   WriterInput input_;
   ShownFrames frames_;
+  bool has_times_;
   std::vector<Lines> lines_;    // per frame
   std::vector<Doubts> doubts_;  // per frame, over all samples
   bool has_doubts_ = false;

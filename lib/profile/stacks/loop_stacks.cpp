@@ -38,6 +38,8 @@ struct Counted {
   std::unordered_map<std::uint64_t, std::uint64_t> by_load;
   std::uint64_t in_loops = 0;
   std::uint64_t total = 0;
+  std::uint64_t first_time = UINT64_MAX;  // of samples that have times
+  std::uint64_t last_time = 0;
 };
 
 class LoopSampleCounter {
@@ -71,6 +73,9 @@ class LoopSampleCounter {
     samples.total = chosen->second.total;
     samples.others -= samples.total;
     samples.in_loops = chosen->second.in_loops;
+    if (chosen->second.last_time > chosen->second.first_time) {
+      samples.duration_ns = chosen->second.last_time - chosen->second.first_time;
+    }
     for (const auto& [offset, count] : chosen->second.by_load) {
       const auto record = timeline_.dump().record_at(offset);
       const auto load = record ? decode_load(*record) : std::nullopt;
@@ -115,6 +120,10 @@ class LoopSampleCounter {
     if (!sample) return;
     Counted& counted = counted_[sample->pid];
     ++counted.total;
+    if (events[record.event].has_times()) {
+      counted.first_time = std::min(counted.first_time, sample->time);
+      counted.last_time = std::max(counted.last_time, sample->time);
+    }
     const Address ip = user_ip(*sample);
     const auto found = timeline_.find(ip, by_time_ ? sample->time : Timeline::kEnd);
     if (!found || shows_file(sample->pid, ip)) return;

@@ -126,8 +126,12 @@ StackProfile profile_of(const Recording& recording) {
   const RecordingFacts& facts = recording.facts();
   StackProfile profile;
   for (const RecordedEvent& event : recording.events()) {
-    profile.events.push_back(
-        {event.name, counts_time(event), event.period, event.is_frequency, !is_dummy(event)});
+    profile.events.push_back({.name = event.name,
+                              .is_time = counts_time(event),
+                              .period = event.period,
+                              .is_frequency = event.is_frequency,
+                              .is_sampled = !is_dummy(event),
+                              .has_times = event.has_times()});
   }
   profile.title = recording.input().name();
   for (const std::string& word : facts.command_line) {

@@ -10,6 +10,8 @@
 #include "perfmap/profile/process_tracker.hpp"
 #include "perfmap/profile/stacks.hpp"
 #include "support/catch.hpp"
+#include "support/recording_bytes.hpp"
+#include "support/recording_reading.hpp"
 #include "support/tests_dir.hpp"
 
 namespace perfmap {
@@ -115,6 +117,19 @@ TEST_CASE("addresses match perf's, as far as perf unwinds", "[stacks]") {
     REQUIRE(ours.size() >= addresses.size());
     CHECK(std::equal(addresses.begin(), addresses.end(), ours.begin()));
     if (name == "shapes") CHECK(ours.size() == addresses.size());
+  }
+}
+
+TEST_CASE("an event has times if its samples do", "[stacks]") {
+  const test::RecordingBytes b;
+  const test::EventShape with;
+  test::EventShape without;
+  without.sample_type = test::kIp | test::kTid;
+  for (const bool has_times : {true, false}) {
+    const Recording recording = test::recording_of(b.file({has_times ? with : without}, ""));
+    const StackProfile profile = profile_of(recording);
+    REQUIRE(profile.events.size() == 1);
+    CHECK(profile.events[0].has_times == has_times);
   }
 }
 

@@ -87,6 +87,8 @@ struct RecordedEvent {
   std::uint64_t period = 0;  ///< or, with `is_frequency`, samples a second
   bool is_frequency = false;
   std::uint64_t sample_type = 0;  ///< PERF_SAMPLE_…
+  /// Whether samples have a time of their own (PERF_SAMPLE_TIME).
+  bool has_times() const noexcept { return (sample_type & (std::uint64_t{1} << 2)) != 0; }
   std::uint64_t read_format = 0;
   std::uint64_t branch_sample_type = 0;
   std::uint64_t user_registers = 0;  ///< mask

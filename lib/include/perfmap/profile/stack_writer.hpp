@@ -146,6 +146,9 @@ struct StackProfile {
     /// A sample counts as often as its period says, in a unit of its own, such as ticks of a log.
     /// For folded, speedscope and html, which then shows no times.
     bool is_weighted = false;
+    /// Samples have times. False for recordings without PERF_SAMPLE_TIME, whose samples have 0 or
+    /// the time of another record; html then shows no times.
+    bool has_times = true;
   };
   std::vector<Event> events = {};
   std::string title = {};    ///< the recording's file name
@@ -155,6 +158,8 @@ struct StackProfile {
       0;  ///< CLOCK_REALTIME nanoseconds at clock_ns of the samples' clock; 0: unknown
   std::uint64_t clock_ns = 0;
   std::string exporter = {};  ///< "perfmap 1.2.3"
+  /// For html, if samples have no times; 0: unknown.
+  std::uint64_t duration_ns = 0;
 };
 
 enum class StackFormat : std::uint8_t {

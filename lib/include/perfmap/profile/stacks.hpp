@@ -318,6 +318,8 @@ struct LoopSamples {
   /// All processes with samples at the addresses of the log's loops, by pid. Forked processes have
   /// the memory of the log's process, and may have code of their own at the same addresses.
   std::vector<Process> processes = {};
+  /// From the first to the last sample of the process; 0 if they have no times.
+  std::uint64_t duration_ns = 0;
   /// Whether each sample was counted for the code at its time, not for the code at the end.
   bool by_time = false;
   std::optional<TimeConversion> conversion = {};  ///< the recording's, if any
