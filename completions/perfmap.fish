@@ -381,4 +381,4 @@ complete -c perfmap -n '__fish_seen_subcommand_from completions; and not __perfm
 complete -c perfmap -n '__fish_seen_subcommand_from completions; and not __perfmap_given value --color' -l color -x -a 'auto\\t\'On a terminal\' always\\t\'Also in files and pipes\' never\\t\'No colour\'' -d 'Print colours always, never, or only on a terminal (default: auto)'
 complete -c perfmap -n '__fish_seen_subcommand_from completions; and not __perfmap_given flag -q --quiet' -s q -l quiet -d 'Do not print notes or warnings'
 complete -c perfmap -n '__fish_seen_subcommand_from completions; and not __perfmap_given flag -v --verbose' -s v -l verbose -d 'Explain notes, and print how long each step took'
-complete -c perfmap -n '__fish_seen_subcommand_from completions; and not __perfmap_has_argument --color' -a 'bash\\t\'GNU Bash\' zsh\\t\'Z shell\' fish\\t\'Friendly interactive shell\'' -d 'bash, zsh or fish'
+complete -c perfmap -n '__fish_seen_subcommand_from completions; and not __perfmap_has_argument --color' -a 'bash\\t\'GNU Bash\' zsh\\t\'Z shell\' fish\\t\'Friendly interactive shell\'' -d 'The shell'

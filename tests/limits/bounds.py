@@ -95,12 +95,12 @@ def made_dump_bounds(bounds):
         f"Loop {i} (f;/t.py:8-10~#12 FOR_ITER) has address 0x{i + 4096:x} to 0x{i + 0x1f00000:x} (bootstrap 0x{i + 4096:x})\n"
         for i in range(count // 10)) + "[2] jit-backend-addr}\n")
     for file in ("nested.map", "nested.json", "nested.log"):
-        bounds.run(f"convert {file}", ["convert", file, "--to", "jitdump", "-o", "out"], "a jitdump of more than 1 GiB",
+        bounds.run(f"convert {file}", ["convert", file, "--to", "jitdump", "-o", "out"], "the jitdump would have more than 1 GiB",
                    32 * MIB)
     bounds.run("merge of nested maps", ["merge", "nested.map", "nested.map", "--to", "jitdump", "-o", "out"],
-               "a jitdump of more than 1 GiB", 32 * MIB)
+               "the jitdump would have more than 1 GiB", 32 * MIB)
     bounds.run("pypylog nested.log", ["pypylog", "nested.log", "--to", "jitdump", "-o", "out"],
-               "a jitdump of more than 1 GiB", 32 * MIB)
+               "the jitdump would have more than 1 GiB", 32 * MIB)
 
 
 def pypylog_bounds(bounds):

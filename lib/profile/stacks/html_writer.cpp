@@ -130,7 +130,8 @@ class HtmlWriter : public StackWriter {
     member("exporter", input_.profile.exporter);
     out.write(",\"samples\":" + std::to_string(samples_));
     member("start", seconds_text(first_time_));
-    out.write(",\"duration\":" + std::to_string(has_times_ ? last_time_ - first_time_ : input_.profile.duration_ns));
+    out.write(",\"duration\":" +
+              std::to_string(has_times_ ? last_time_ - first_time_ : input_.profile.duration_ns));
     out.write(std::string(",\"has_times\":") + (has_times_ ? "true" : "false"));
     const auto& events = input_.profile.events;
     if (!events.empty() && events[0].is_weighted) member("unit", events[0].name);

@@ -194,8 +194,13 @@ TEST_CASE("maps alone can be scanned without an index", "[source]") {
 TEST_CASE("a recording is opened by its path, and other files are refused", "[source]") {
   const Scratch scratch;
   const std::string map = scratch.write("map", "1000 10 f\n");
-  CHECK(open_recording_input(map));
-  CHECK(!open_recording(map));
+  const auto names = open_recording_input(map);
+  REQUIRE(!names);
+  CHECK(names.error().code == Errc::bad_format);
+  CHECK(names.error().message ==
+        map + " is a perf map, not a recording (perfmap lint, info and resolve read it)");
+  CHECK(open_recording_input(scratch.write("text", "neither names nor samples\n")));
+  CHECK(!open_recording(scratch / "text"));
   const auto missing = open_recording(scratch / "nowhere");
   REQUIRE(!missing);
   CHECK(missing.error().code == Errc::not_found);
