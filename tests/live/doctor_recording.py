@@ -186,15 +186,17 @@ def check_stripped():
     assert ids(found) == ["no-symbols"], found
     message = found["findings"][0]["message"]
     assert re.match(r"\d+ of \d+ frames outside the kernel \(\d+ %\) have no name, .*: /\S*/bald \(\d+\)", message), message
-    fix = fix_of(found, "no-symbols")
-    if "--debuginfod" not in fix:
-        left_out.append("a server's debug files: there is no libdebuginfod")
-        return
+    # No package has the file, so no server is proposed. One of the user's own has it here.
+    assert message.endswith("; use files that are not stripped: link without -s, and do not run strip"), message
+    assert fix_of(found, "no-symbols") is None, found
     build_id = re.search(r"Build ID: ([0-9a-f]+)", run(["readelf", "-n", "bald"]).stdout)[1]
     os.makedirs(f"served/buildid/{build_id}")
     assert run(["objcopy", "--only-keep-debug", "whole", f"served/buildid/{build_id}/debuginfo"]).returncode == 0
     own = {"DEBUGINFOD_URLS": f"file://{os.getcwd()}/served", "DEBUGINFOD_CACHE_PATH": f"{os.getcwd()}/cache"}
-    told = run(["sh", "-c", fix], env={**os.environ, **own})
+    told = run([PERFMAP, "stacks", "perf.data", "--debuginfod"], env={**os.environ, **own})
+    if "libdebuginfod" in told.stderr:
+        left_out.append("a server's debug files: " + told.stderr.strip())
+        return
     assert told.returncode == 0 and ";main;middle;middle;leaf" in told.stdout, told
 
 
@@ -647,7 +649,7 @@ def check_forked_worker():
         time.sleep(0.02)
     found = doctor(status=1)
     assert main_process(found)["parents_known"] is False, found
-    assert "the recording does not contain the parent" in run([PERFMAP, "doctor", "perf.data"]).stdout
+    assert "the recording does not contain its pid" in run([PERFMAP, "doctor", "perf.data"]).stdout
     assert "unknown-parent" in [one["id"] for one in found["findings"]], found
     kept = main_process(doctor("--map-dir", "kept", status=0))
     assert kept["unnamed_jit_frames"] == 0 and kept["looked_for"][-1]["inherited_from"] == parent.pid, kept

@@ -66,7 +66,7 @@ says 'perfmap: error: large.map cannot be converted: the jitdump would have more
   yes '{"start":"0x1000","size":33554432,"name":"large"}' | head -n 2000
 } >large.json
 bounded 2 from-json large.json --to jitdump -o large.dump
-says 'perfmap: error: large.json:33:1: a jitdump of more than 1 GiB, with zeros for missing code'
+says 'perfmap: error: large.json:33:1: the jitdump would have more than 1 GiB, with zeros for missing code'
 [ ! -e large.dump ] || fail "a dump was left"
 
 # A line of 1 GiB: of NUL bytes, and with a long name.

@@ -108,7 +108,8 @@ def check_refusals(work):
     for arguments, why in ((["pypylog", snapshot], "is a snapshot, not a PyPy log"),
                            (["stacks", snapshot], "is a snapshot, not a recording"),
                            (["inject", snapshot, "-o", work / "x"], "is a snapshot, not a recording"),
-                           (["pypylog", WILD / "perf-603.map", "--perf-data", snapshot], "PYPYLOG"),
+                           (["pypylog", WILD.parent / "pypy/addr-counts.pypylog", "--perf-data", snapshot],
+                            "is a snapshot, not a recording"),
                            (["watch", snapshot], "is a snapshot, not a process ID"),
                            (["snapshot", snapshot, "-o", work / "x"], "is a snapshot, not a process ID"),
                            (["gc", snapshot], "unexpected argument")):
