@@ -5,7 +5,6 @@ namespace perfmap::app {
 
 void declare_convert(CommandOptions& command) {
   ConvertOptions& options = command.runs(convert, choose_target);
-  options.suffixes = kMapSuffixes;
   add_conversion(command, options);
 }
 

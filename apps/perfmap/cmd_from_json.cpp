@@ -4,9 +4,6 @@
 namespace perfmap::app {
 namespace {
 
-constexpr std::array kSuffixes = {SuffixFormat{".map", "perf-map"},
-                                  SuffixFormat{".dump", "jitdump"}};
-
 /// Without a SOURCE it reads standard input.
 ExitCode run(const ConvertOptions& given, const Console& console) {
   ConvertOptions options = given;
@@ -19,7 +16,6 @@ ExitCode run(const ConvertOptions& given, const Console& console) {
 void declare_from_json(CommandOptions& command) {
   ConvertOptions& options = command.runs(run, choose_target);
   options.opening.kind = "json";
-  options.suffixes = kSuffixes;
   options.standard = "perf-map";
   add_conversion(command, options);
 }

@@ -41,7 +41,8 @@ void print_dump_text(OutputFile& out, const Jitdump& dump, SourceKind kind, cons
   row("source", one_line(dump.input().name(), out.is_terminal()));
   row("kind", std::string(to_string(kind)));
   row("bytes", std::to_string(info.bytes));
-  if (dump.header()) {
+  // Loops of a log are a dump with a header that perfmap made.
+  if (dump.header() && kind == SourceKind::jitdump) {
     row("pid", std::to_string(dump.header()->pid));
     row("machine", machine_text(*dump.header()));
   }
@@ -107,7 +108,7 @@ void print_dump_json(OutputFile& out, const Jitdump& dump, SourceKind kind, cons
   json.member("source", dump.input().name());
   json.member("kind", kind_id(kind));
   json.member("bytes", info.bytes);
-  print_header(json, dump);
+  if (kind == SourceKind::jitdump) print_header(json, dump);
   print_records(json, info);
   json.member("lost_bytes", info.lost_bytes);
   json.member("bad_records", info.bad_records);

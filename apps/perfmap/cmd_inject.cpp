@@ -80,7 +80,7 @@ void say(const InjectReport& report, const Console& console) {
     }
     if (dump.in_elf_files != 0) {
       console.note("left out " + counted(dump.in_elf_files, "function") +
-                   " of the dump at addresses of a mapped ELF file, which has their names");
+                   " of the dump: their addresses are in a mapped ELF file, which names them");
     }
     if (dump.doubts.has(Doubt::guessed_owner)) {
       console.note(dump.path + ": guessed-owner: " + std::string(explain(Doubt::guessed_owner)));

@@ -575,6 +575,13 @@ ExitCode run(const Options& options, const Console& console) {
   if (options.statistics && options.format != "pretty" && options.format != "gcc") {
     return console.fail("--statistics supports only --format pretty and --format gcc");
   }
+  if (options.fix.force && !options.fix.fix) return console.fail("--force requires --fix");
+  const std::string& output = options.output;
+  if (options.fix.fix && (output.ends_with(".map") || output.ends_with(".dump"))) {
+    return console.fail(
+        "--fix changes the file itself, and -o is for the report: use 'perfmap tidy " +
+        options.sources.front().text + " -o " + output + "'");
+  }
   auto sources = open_lint_sources(options.sources, options.opening, console);
   if (!sources) return console.fail(sources.error());
   const Result<void> other = check_output(options, sources->files);

@@ -106,9 +106,16 @@ ExitCode run(const Options& options, const Console& console) {
 constexpr std::span kSuffixes = std::span(kMapSuffixes).first<3>();
 
 Result<void> choose_target(Options& options, const Console& console) {
+  if (options.check && !options.to.empty()) {
+    return Failure(
+        {Errc::invalid_argument, "--check writes nothing, so --to has no effect", 0, {}});
+  }
   if (options.check) return {};
-  if (options.keep) options.to = "perf-map";
-  return choose_format("--to", options.to, options.output, kSuffixes, "perf-map", console);
+  if (!options.keep) {
+    return choose_format("--to", options.to, options.output, kSuffixes, "perf-map", console);
+  }
+  options.to = "perf-map";
+  return choose_format("", options.to, options.output, kMapSuffixes, "perf-map", console);
 }
 
 }  // namespace

@@ -639,7 +639,14 @@ Result<void> check_addresses(const ResolveOptions& options) {
         "standard input)");
   }
   if (!options.sources.empty()) return {};
-  return fail("expected a SOURCE: a file after the addresses, or --pid PID");
+  std::string message = "expected a SOURCE: a file after the addresses, or --pid PID";
+  const auto file = std::ranges::find_if(options.addresses, [](const std::string& word) {
+    return word != "-" && ::access(word.c_str(), F_OK) == 0;
+  });
+  if (file != options.addresses.end()) {
+    message += "; '" + *file + "' is an address, './" + *file + "' is the file";
+  }
+  return fail(message);
 }
 
 ExitCode run(const ResolveOptions& options, const Console& console) {

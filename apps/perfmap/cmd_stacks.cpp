@@ -436,8 +436,10 @@ Result<void> check_not_terminal(const StacksOptions& options, const Console& con
 }
 
 /// Prints notes about the stacks that were written.
-void note_all(const Reading& reading, const StackFilter& filter, const StackStatistics& statistics,
-              const Diagnostics& problems, const Console& console) {
+void note_all(const Reading& reading, const StacksOptions& options,
+              const StackStatistics& statistics, const Diagnostics& problems,
+              const Console& console) {
+  const StackFilter& filter = options.stacks.filter;
   note_filters(reading.recording(), filter, statistics, console);
   note_damage(reading.recording(), statistics, problems, console);
   note_losses(statistics, console);
@@ -450,7 +452,7 @@ void note_all(const Reading& reading, const StackFilter& filter, const StackStat
                  "): they have one frame, or the frames that the kernel found");
   }
   note_doubts({total.frames, total.doubtful, total.doubts}, "frames", console);
-  if (total.unnamed_jit != 0 && total.unnamed_jit * 100 >= total.frames) {
+  if (!options.addresses && total.unnamed_jit != 0 && total.unnamed_jit * 100 >= total.frames) {
     console.note(std::to_string(total.unnamed_jit) + " of " + counted(total.frames, "frame") +
                  " are JIT code without a name ('perfmap doctor " +
                  reading.recording().input().name() + "' explains why)");
@@ -507,7 +509,7 @@ ExitCode write_stacks(const StacksOptions& options, const Console& console) {
   if (options.stats) write_table(options, reader.statistics(), console);
   (*reading)->warn(console);
   note_events(options, (*reading)->recording(), events, console);
-  note_all(**reading, options.stacks.filter, reader.statistics(), problems, console);
+  note_all(**reading, options, reader.statistics(), problems, console);
   return ExitCode::ok;
 }
 
@@ -636,7 +638,10 @@ void declare_stacks(CommandOptions& command) {
   const Option lines = command.flag("--lines", options.lines, "Print source lines");
   const Option inlines =
       command.flag("--inlines", options.inlines, "Also print inlined functions, with source lines");
-  command.flag("--addresses", options.addresses, "Print addresses instead of names")
+  command
+      .flag("--addresses", options.addresses,
+            "Print addresses instead of names (perf-script, jsonl), or the files of frames (other "
+            "formats)")
       .excludes(lines)
       .excludes(inlines);
   add_no_demangle(command, options.stacks.demangle);

@@ -19,6 +19,7 @@ struct Options {
 ExitCode run(const Options& options, const Console& console) {
   const Result<void> number = check_number(options.sources, 1, 1);
   if (!number) return console.fail(number.error());
+  if (options.force && !options.in_place) return console.fail("--force requires --in-place");
   Opening opening;
   Result<std::vector<OpenedInput>> opened =
       open_inputs(options.sources.front(), options.opening, console);

@@ -207,8 +207,9 @@ std::string advice(const CLI::App* command, const std::string& name,
         return command != nullptr && one.command == command->get_name() && one.option == name;
       });
   if (other != kOtherSpellings.end()) return "; " + std::string(other->instead);
-  return name.starts_with("--") ? nearest(name, names)
-                                : "; put '--' before an argument that is not an option";
+  if (name.starts_with("--")) return nearest(name, names);
+  const bool is_letter = name.size() == 2 && std::isalpha(static_cast<unsigned char>(name[1]));
+  return is_letter ? "" : "; put '--' before an argument that is not an option";
 }
 
 /// An option of the command line as it was typed; null if the command does not have it.

@@ -239,8 +239,8 @@ constexpr CommandTexts kCommands[] = {
      "a source cannot be read or a process does not exist; with --strict: a name would be changed "
      "(the other entries are written); an error in the command line; a failed write"},
     {"to-json", kToJsonUsages,
-     "Prints a map or a jitdump as JSON. perfmap from-json converts the JSON to the same map "
-     "again.",
+     "Prints a map or a jitdump as JSON. perfmap from-json converts the JSON of a map to the same "
+     "map again; that of a jitdump keeps the machine code only with --code.",
      kToJsonExamples, "the JSON was written", "",
      "a source cannot be read or a process does not exist; an error in the command line; a failed "
      "write"},

@@ -427,8 +427,7 @@ Result<void> check_options(const ConvertOptions& options) {
 }  // namespace
 
 Result<void> choose_target(ConvertOptions& options, const Console& console) {
-  return choose_format("--to", options.to, options.output, options.suffixes, options.standard,
-                       console);
+  return choose_format("--to", options.to, options.output, kMapSuffixes, options.standard, console);
 }
 
 void add_conversion(CommandOptions& command, ConvertOptions& options) {
@@ -437,7 +436,7 @@ void add_conversion(CommandOptions& command, ConvertOptions& options) {
   add_source_options(command, options.opening);
   add_output(command, options.output);
   add_output_format(command, "--to", options.to, {"perf-map", "jitdump", "json", "jsonl", "elf"},
-                    options.suffixes, options.standard.empty() ? "an error" : options.standard);
+                    kMapSuffixes, options.standard.empty() ? "an error" : options.standard);
   command.flag("--effective", options.effective,
                "Print the entries that readers find, sorted and without overlaps (JSON)");
   add_overlap(command, options.overlap, false);

@@ -16,8 +16,7 @@ struct ConvertOptions {
   std::vector<Source> sources;  ///< one
   SourceOptions opening;
   std::string output = "-";
-  std::string to = {};                          ///< perf-map, jitdump, json, jsonl or elf
-  std::span<const SuffixFormat> suffixes = {};  ///< of -o FILE
+  std::string to = {};        ///< perf-map, jitdump, json, jsonl or elf
   std::string standard = {};  ///< the target without --to and a suffix; empty: none
   bool effective = false;
   bool code = false;  ///< JSON of a jitdump contains the code bytes
@@ -32,7 +31,7 @@ inline constexpr std::array kMapSuffixes = {
     SuffixFormat{".o", "elf"},        SuffixFormat{".elf", "elf"},
 };
 
-/// Declares all options of these commands; `suffixes` and `standard` must be set.
+/// Declares all options of these commands; `standard` must be set.
 void add_conversion(CommandOptions& command, ConvertOptions& options);
 /// Chooses `to`; see CommandOptions::runs().
 Result<void> choose_target(ConvertOptions& options, const Console& console);

@@ -293,6 +293,18 @@ def sources():
         child.wait()
 
 
+@says("A process that has ended is a source as long as its map or a jitdump exists.")
+def ended_process():
+    child = a_process()
+    child.kill()
+    child.wait()
+    write(f"tmp/perf-{child.pid}.map", "5000 10 own\n")
+    where = {"PERFMAP_TMPDIR": os.path.realpath("tmp")}
+    assert run(["tidy", str(child.pid)], **where)[0] == "5000 10 own\n"
+    os.unlink(f"tmp/perf-{child.pid}.map")
+    assert str(child.pid) in run(["tidy", str(child.pid)], status=2, **where)[1]
+
+
 @says("The directory of a snapshot is a source, too.")
 def snapshot():
     child = a_process()
@@ -309,7 +321,8 @@ def snapshot():
 def kinds():
     shutil.copy(DUMP, "called.map")
     assert run("info called.map")[0].startswith("jitdump") or "jitdump" in run("info called.map")[0]
-    run("to-json a.map -o called.dump --to json")
+    run("to-json a.map -o called.json")
+    os.rename("called.json", "called.dump")
     assert run("tidy called.dump")[0] == "1000 10 one\n2000 10 two\n"
     assert "jitdump" in run("tidy a.map --kind jitdump", status=2)[1]
 
@@ -326,7 +339,8 @@ def one_source():
 @says("Sources are positional in every command, except that a pid needs `-p` in `resolve`, where a number is an"
       " address.",
       "All sources keep the order of the command line, which decides which entry wins if sources overlap.",
-      "These options give sources, too:")
+      "These options give sources, too; commands that read only one kind of input, such as `watch` (processes), have"
+      " only those for it:")
 def order():
     for command in COMMANDS:
         usage = run([command, "--help"])[0].splitlines()[0]

@@ -13,6 +13,8 @@ namespace {
 
 constexpr const char* kNotes = "/sys/kernel/notes";
 constexpr const char* kKallsyms = "/proc/kallsyms";
+/// Letters of nm(1), as kernels print them.
+constexpr std::string_view kSymbolTypes = "aAbBdDrRtTuUvVwW";
 
 /// A file of the kernel's, whose size is not what it says, and which cannot be mapped. Empty if it
 /// cannot be read.
@@ -29,9 +31,16 @@ bool is_running(const RecordedKernel& kernel) {
 /// A copy of /proc/kallsyms.
 Result<Input> open_kallsyms(const std::string& path) {
   const StreamCheck check = [path](std::string_view begin) -> Result<StreamStart> {
-    if (parse_hex(begin.substr(0, begin.find(' ')))) return StreamStart::accepted;
+    // "ffffffff81000000 T _stext". In a perf map, the size follows the address.
+    const std::size_t space = std::min(begin.find(' '), begin.size());
+    const std::string_view type = begin.substr(space).substr(0, 3);
+    const bool has_type =
+        type.size() == 3 && type[2] == ' ' && kSymbolTypes.find(type[1]) != std::string_view::npos;
+    if (parse_hex(begin.substr(0, space)) && has_type) return StreamStart::accepted;
     return Failure({Errc::bad_format,
-                    path + " is not a copy of /proc/kallsyms: it does not begin with an address",
+                    path +
+                        " is not a copy of /proc/kallsyms: it does not begin with an address and "
+                        "the type of a symbol",
                     0,
                     {}});
   };

@@ -78,6 +78,13 @@ std::optional<Error> names_instead(const Input& input) {
 }  // namespace
 
 Result<Input> open_recording_input(const std::string& path) {
+  if (pid_of_source({path, Source::As::any}) != 0) {
+    return Failure(
+        {Errc::invalid_argument,
+         "there is no file " + path + "; a process is recorded with perf record -g -p " + path,
+         0,
+         {}});
+  }
   OpenPolicy policy;
   policy.keep_descriptor = false;
   const StreamCheck check = check_recording_start(path);

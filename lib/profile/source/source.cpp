@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
+#include <system_error>
 #include <unistd.h>
 
 #include "base/found_file.hpp"
@@ -267,10 +269,12 @@ std::optional<Error> refuse_snapshot(const std::string& path, const std::string&
 }
 
 Error unsupported_source(const std::string& name, SourceKind kind) {
-  std::string message = name + " is " + with_article(kind);
-  message +=
-      kind >= SourceKind::gzip ? ": unpack it first" : ", which this command does not support";
-  return {Errc::unsupported, std::move(message), 0, {}};
+  const char* const advice =
+      kind == SourceKind::perf_data
+          ? ", not a source of names (perfmap stacks, inject and doctor read it)"
+      : kind >= SourceKind::gzip ? ": unpack it first"
+                                 : ", which this command does not support";
+  return {Errc::unsupported, name + " is " + with_article(kind) + advice, 0, {}};
 }
 
 pid_t pid_of_source(const Source& source) {
@@ -348,6 +352,13 @@ Result<std::vector<OpenedInput>> open_source(const Source& source, const SourceO
     own.kind = "jitdump";
   }
   Result<Input> input = open_path(source.text, own);
+  std::error_code ignored;
+  if (!input && may_be_snapshot(source) && std::filesystem::is_directory(source.text, ignored)) {
+    return Failure({Errc::unsupported,
+                    source.text + " is a directory, but not a snapshot: it has no manifest.json",
+                    0,
+                    {}});
+  }
   if (!input) return Failure(std::move(input.error()));
   const bool growing = still_grows(*input);
   const bool compressed = is_expandable(input->text());
