@@ -563,22 +563,20 @@ def suffixes_of_pypylog():
     check_suffixes("pypylog", ROOT / "tests/wild/pypy/profile/pypylog", {".map": "perf-map", ".dump": "jitdump"}, "--to")
 
 
-@says("`convert`, `merge` | `.map`, `.json`, `.dump` (jitdump); `convert` also `.jsonl`, `.o` and `.elf`")
-def suffixes_of_convert():
-    forms = {".map": "perf-map", ".json": "json", ".dump": "jitdump"}
-    check_suffixes("convert", DUMP, {**forms, ".jsonl": "jsonl", ".o": "elf", ".elf": "elf"}, "--to")
-    check_suffixes("merge", f"{DUMP}", forms, "--to")
+TARGETS = {".map": "perf-map", ".json": "json", ".dump": "jitdump"}
 
 
-@says("`to-json` | `.json`, `.jsonl`")
-def suffixes_of_to_json():
-    check_suffixes("to-json", "a.map", {".json": "json", ".jsonl": "jsonl"}, "--to")
+@says("`merge` | `.map`, `.json`, `.dump` (jitdump)")
+def suffixes_of_merge():
+    check_suffixes("merge", DUMP, TARGETS, "--to")
 
 
-@says("`from-json` | `.map`, `.dump`")
-def suffixes_of_from_json():
-    run(f"to-json {DUMP} -o of.json")
-    check_suffixes("from-json", "of.json", {".map": "perf-map", ".dump": "jitdump"}, "--to")
+@says("`convert`, `to-json`, `from-json` | those of `merge`, `.jsonl`, `.o` and `.elf`")
+def suffixes_of_conversions():
+    forms = {**TARGETS, ".jsonl": "jsonl", ".o": "elf", ".elf": "elf"}
+    run(f"to-json {DUMP} --code -o of.json")
+    for command, source in (("convert", DUMP), ("to-json", DUMP), ("from-json", "of.json")):
+        check_suffixes(command, source, forms, "--to")
 
 
 @says("If a suffix is unknown, or belongs to several formats, such as `.json` of `stacks`, the command uses the"
