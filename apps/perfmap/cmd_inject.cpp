@@ -72,6 +72,10 @@ void say(const InjectReport& report, const Console& console) {
   for (const InjectedDump& dump : report.dumps) {
     console.note("mapped the code of " + dump.path + " for process " + std::to_string(dump.pid) +
                  ": " + counted(dump.counts.functions, "function") + " in " + dump.elf);
+    if (!dump.is_recorded) {
+      console.warn("the recording has no process " + std::to_string(dump.pid) +
+                   ", so the code of " + dump.path + " names none of its samples");
+    }
     if (!dump.is_timed) {
       console.warn(
           "the recording and " + dump.path +

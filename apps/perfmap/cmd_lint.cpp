@@ -575,6 +575,10 @@ ExitCode run(const Options& options, const Console& console) {
   if (options.statistics && options.format != "pretty" && options.format != "gcc") {
     return console.fail("--statistics supports only --format pretty and --format gcc");
   }
+  if (options.fix.diff && (options.format != "pretty" || options.statistics)) {
+    return console.fail(options.statistics ? "--diff does not support --statistics"
+                                           : "--diff supports only --format pretty");
+  }
   if (options.fix.force && !options.fix.fix) return console.fail("--force requires --fix");
   const std::string& output = options.output;
   if (options.fix.fix && (output.ends_with(".map") || output.ends_with(".dump"))) {

@@ -467,6 +467,9 @@ ExitCode write_stacks(const StacksOptions& options, const Console& console) {
   }
   const bool only_table = options.stats && options.output == "-";
   const StackFormat format = stack_format(options.format).value_or(StackFormat::folded);
+  if (options.writing.with_pid && format != StackFormat::folded) {
+    return console.fail("--with-pid supports only --format folded");
+  }
   if (format == StackFormat::pprof && !only_table) {
     const Result<void> fits = check_not_terminal(options, console);
     if (!fits) return console.fail(fits.error());

@@ -197,6 +197,12 @@ constexpr std::array kOtherSpellings = {
     OtherSpelling{"from-json", "--format", "use --to"},
     OtherSpelling{"convert", "--format", "use --to"},
     OtherSpelling{"merge", "--format", "use --to"},
+    OtherSpelling{"diff", "-o", "redirect the output"},
+    OtherSpelling{"info", "-o", "redirect the output"},
+    OtherSpelling{"resolve", "-o", "redirect the output"},
+    OtherSpelling{"watch", "-o", "redirect the output"},
+    OtherSpelling{"doctor", "-o", "redirect the output"},
+    OtherSpelling{"tidy", "--format", "the output is always a perf map (perfmap convert has --to)"},
 };
 
 /// What to use instead of an option that a command does not have; empty if nothing is near.
@@ -595,12 +601,14 @@ void CommandOptions::on_chosen(Action action) {
   app_.callback([action = std::move(action), &chosen = action_] { chosen = action; });
 }
 
-Option add_overlap(CommandOptions& command, Overlap& overlap, bool with_perf) {
+Option add_overlap(CommandOptions& command, Overlap& overlap, bool with_perf,
+                   const std::string& condition) {
   std::vector<std::string> names = {"last", "first", "inner"};
   if (with_perf) names.emplace_back("perf");
   const auto take = [&overlap](const std::string& name) { overlap = *parse_overlap(name); };
   return command
-      .value("--overlap", take, "POLICY", "Which entry wins where entries overlap (default: last)")
+      .value("--overlap", take, "POLICY",
+             condition + "Which entry wins where entries overlap (default: last)")
       .one_of(names);
 }
 

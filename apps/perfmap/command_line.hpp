@@ -120,7 +120,8 @@ inline constexpr const char* kSource = "SOURCE";
 
 /// Options that several commands share.
 /// --overlap; `perf` only for commands that look up addresses.
-Option add_overlap(CommandOptions& command, Overlap& overlap, bool with_perf);
+Option add_overlap(CommandOptions& command, Overlap& overlap, bool with_perf,
+                   const std::string& condition = "");
 /// -o FILE; the default "-" is standard output.
 Option add_output(CommandOptions& command, std::string& path,
                   const std::string& help = "Write there instead of standard output");

@@ -74,7 +74,7 @@ constexpr std::string_view kPypylogUsages[] = {
     "perfmap pypylog LOG [OPTIONS]", "perfmap pypylog LOG --annotate LOOP [-o FILE]",
     "perfmap pypylog LOG --to perf-map|jitdump [OPTIONS]"};
 constexpr Example kPypylogExamples[] = {
-    {"Print the three loops with most time", "perfmap pypylog app.pypylog --top 3"},
+    {"Print where the time went, by loop", "perfmap pypylog app.pypylog --perf-data perf.data"},
     {"Print the operations of a loop by source line", "perfmap pypylog app.pypylog --annotate 1"},
     {"Make a page", "perfmap pypylog app.pypylog -o loops.html"},
     {"Write a perf map of the loops", "perfmap pypylog app.pypylog --to perf-map -o loops.map"}};
@@ -209,9 +209,10 @@ constexpr CommandTexts kCommands[] = {
      kStacksExamples, "the stacks were written", "",
      "the recording or a source cannot be read; an error in the command line; a failed write"},
     {"pypylog", kPypylogUsages,
-     "Prints where a PyPy program spent its time, by loop and bridge, from the log that PyPy "
-     "writes with PYPYLOG=jit-log-opt,jit-backend,jit-summary:FILE. With --to, writes the code of "
-     "the loops as a map or a jitdump.",
+     "Prints the loops and bridges that PyPy compiled, and how often they ran, from the log that "
+     "PyPy writes with PYPYLOG=jit-log-opt,jit-backend,jit-summary:FILE. With a recording of the "
+     "same run (--perf-data), prints the share of time of each. With --to, writes the code of the "
+     "loops as a map or a jitdump.",
      kPypylogExamples, "the answer was printed", "",
      "the log cannot be read, is not a PyPy log, or does not have the loop; an error in the "
      "command line; a failed write"},

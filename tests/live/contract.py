@@ -353,7 +353,7 @@ def order():
 
 @says("option | source",
       "`-p PID`, `--pid` | a process: its map and its jitdumps; in `resolve` also its ELF files",
-      "`-m FILE`, `--map` | a file, never a pid: a perf map, or another kind, which is detected",
+      "`-m FILE`, `--map` | a file of any kind, such as a perf map; never a pid",
       "`-j FILE`, `--jitdump` | a jitdump; a file of another kind is an error, in `lint` a finding",
       "`-s SOURCE`, `--source` | any source",
       "`-i FILE`, `--input` | the same as `-m FILE`")

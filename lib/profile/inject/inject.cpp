@@ -380,6 +380,7 @@ class Injection {
       return {};
     }
     InjectedDump injected{.pid = pid, .path = path, .elf = elf_name(pid)};
+    injected.is_recorded = survey_.pids.contains(pid);
     if (records_.size_of(injected.elf) > kLargestRecord) {
       return Failure(
           {Errc::too_large, injected.elf + " is too long for a path in a recording", 0, {}});

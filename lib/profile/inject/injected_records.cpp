@@ -137,6 +137,7 @@ class Surveyor {
 
   void on_mmap(const MmapEvent& event) {
     if (event.pid < 0) return;
+    found.pids.insert(event.pid);
     found.processes.on_mmap(event);
     if (kDumpName.is_last_of(event.name)) {
       std::string path(event.name);
@@ -148,10 +149,12 @@ class Surveyor {
     }
   }
   void on_comm(const CommEvent& event) {
+    found.pids.insert(event.pid);
     found.processes.on_comm(event);
     if (event.exec) found.changes.push_back({number(), event.time, event.pid, 0, {}});
   }
   void on_fork(const ForkEvent& event) {
+    found.pids.insert(event.pid);
     found.processes.on_fork(event);
     if (event.pid != event.parent)
       found.changes.push_back({number(), event.time, event.pid, 0, {}, event.parent});

@@ -5,6 +5,7 @@
 #include <string>
 #include <sys/types.h>
 #include <unordered_set>
+#include <unordered_set>
 #include <vector>
 
 #include "perfmap/profile/inject.hpp"
@@ -63,6 +64,7 @@ struct RecordingSurvey {
   std::vector<DumpMarker> markers;    ///< each dump once per process
   std::vector<MemoryChange> changes;  ///< in record order
   ProcessTracker processes;           ///< has received all events
+  std::unordered_set<pid_t> pids;     ///< of processes with an event
   std::uint64_t bytes = 0;            ///< total size of the records to keep
   std::uint64_t first_time = 0;       ///< of the first record with a time
   std::uint64_t lost_bytes = 0;

@@ -63,6 +63,17 @@ TEST_CASE("samples of Node.js code resolve to perf's names or to the program's f
   }
   CHECK(rows == 60);
   CHECK(builtins == 9);
+  REQUIRE(made.report.dumps.size() == 1);
+  CHECK(made.report.dumps[0].is_recorded);
+}
+
+TEST_CASE("a dump of a process that the recording does not have is reported", "[inject][wild]") {
+  const std::string wild = test::tests_dir("/wild/node/");
+  const Injected made(read_file(wild + "perf-683.data"),
+                      {read_file(wild + "jit-3021-samples.dump")}, true);
+  REQUIRE(made.report.dumps.size() == 1);
+  CHECK(made.report.dumps[0].pid == 3021);
+  CHECK_FALSE(made.report.dumps[0].is_recorded);
 }
 
 }  // namespace perfmap::test

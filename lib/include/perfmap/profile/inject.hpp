@@ -124,6 +124,7 @@ struct InjectedDump {
   /// False: the recording and the dump have different clocks. All of the code was added at the time
   /// when the process mapped its dump, in the order of the LOADs.
   bool is_timed = true;
+  bool is_recorded = true;  ///< the recording has events of the process
   Doubts doubts = {};  ///< of its names; an ELF file cannot hold them
 };
 
