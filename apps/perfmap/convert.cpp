@@ -437,12 +437,14 @@ void add_conversion(CommandOptions& command, ConvertOptions& options) {
   add_output(command, options.output);
   add_output_format(command, "--to", options.to, {"perf-map", "jitdump", "json", "jsonl", "elf"},
                     kMapSuffixes, options.standard.empty() ? "an error" : options.standard);
-  command.flag("--effective", options.effective,
-               "Print the entries that readers find, sorted and without overlaps (only with --to json "
-               "and jsonl)");
+  command.flag(
+      "--effective", options.effective,
+      "Print the entries that readers find, sorted and without overlaps (only with --to json "
+      "and jsonl)");
   add_overlap(command, options.overlap, false, "With --effective: ");
   add_time(command, options.time);
-  command.flag("--code", options.code, "Print the code of a jitdump, too, in base64 (only with --to json and jsonl)");
+  command.flag("--code", options.code,
+               "Print the code of a jitdump, too, in base64 (only with --to json and jsonl)");
 }
 
 ExitCode convert(const ConvertOptions& options, const Console& console) {

@@ -5,7 +5,6 @@
 #include <string>
 #include <sys/types.h>
 #include <unordered_set>
-#include <unordered_set>
 #include <vector>
 
 #include "perfmap/profile/inject.hpp"

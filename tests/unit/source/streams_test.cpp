@@ -42,7 +42,9 @@ TEST_CASE("a stream is accepted if its first bytes show a kind of source", "[sou
 }
 
 TEST_CASE("a stream that can be no source is refused by its first bytes", "[source]") {
-  CHECK(start_of("PERFILE2") == "- is a perf.data recording, which this command does not support");
+  CHECK(start_of("PERFILE2") ==
+        "- is a perf.data recording, not a source of names (perfmap stacks, inject and doctor read "
+        "it)");
   CHECK(start_of("BZh9") == "- is bzip2 data: unpack it first");
   CHECK(start_of("\1\2\3\4") ==
         "- is binary data, not a source of names (--kind perf-map reads it anyway)");

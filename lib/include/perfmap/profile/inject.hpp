@@ -125,7 +125,7 @@ struct InjectedDump {
   /// when the process mapped its dump, in the order of the LOADs.
   bool is_timed = true;
   bool is_recorded = true;  ///< the recording has events of the process
-  Doubts doubts = {};  ///< of its names; an ELF file cannot hold them
+  Doubts doubts = {};       ///< of its names; an ELF file cannot hold them
 };
 
 struct InjectReport {
