@@ -465,6 +465,9 @@ ExitCode write_stacks(const StacksOptions& options, const Console& console) {
   if (filter.to < filter.from) {
     return console.fail("--to-time " + options.to_text + " is before --from " + options.from_text);
   }
+  if (options.recording == "-" && reads_stdin(options.sources)) {
+    return console.fail("standard input can be a source only once");
+  }
   const bool only_table = options.stats && options.output == "-";
   const StackFormat format = stack_format(options.format).value_or(StackFormat::folded);
   if (options.writing.with_pid && format != StackFormat::folded) {

@@ -603,12 +603,13 @@ void CommandOptions::on_chosen(Action action) {
 
 Option add_overlap(CommandOptions& command, Overlap& overlap, bool with_perf,
                    const std::string& condition) {
+  const std::string more = condition.empty() ? "" : "; " + condition;
   std::vector<std::string> names = {"last", "first", "inner"};
   if (with_perf) names.emplace_back("perf");
   const auto take = [&overlap](const std::string& name) { overlap = *parse_overlap(name); };
   return command
       .value("--overlap", take, "POLICY",
-             condition + "Which entry wins where entries overlap (default: last)")
+             "Which entry wins where entries overlap (default: last" + more + ")")
       .one_of(names);
 }
 

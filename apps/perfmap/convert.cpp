@@ -441,7 +441,7 @@ void add_conversion(CommandOptions& command, ConvertOptions& options) {
       "--effective", options.effective,
       "Print the entries that readers find, sorted and without overlaps (only with --to json "
       "and jsonl)");
-  add_overlap(command, options.overlap, false, "With --effective: ");
+  add_overlap(command, options.overlap, false, "only with --effective");
   add_time(command, options.time);
   command.flag("--code", options.code,
                "Print the code of a jitdump, too, in base64 (only with --to json and jsonl)");
