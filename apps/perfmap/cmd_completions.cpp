@@ -356,6 +356,38 @@ std::string fish_rules(const Commands& commands) {
   return "";
 }
 
+/// Pids are offered only where a number is typed: a source is a file more often.
+constexpr std::string_view kFishFunctions =
+    "function __perfmap_pids\n"
+    "  string match -qr '^[0-9]' -- (commandline -ct); and __fish_complete_pids\n"
+    "end\n"
+    "# Whether an option was given: KIND NAMES. Before its value, it is the last word.\n"
+    "function __perfmap_given\n"
+    "  set -l words (commandline -opc)\n"
+    "  test $argv[1] = value; and set -e words[-1]\n"
+    "  for name in $argv[2..]\n"
+    "    string match -q -- $name $words; and return 0\n"
+    "    string match -q -- \"$name=*\" $words; and return 0\n"
+    "  end\n"
+    "  return 1\n"
+    "end\n"
+    "# Whether the command has an argument: NAMES of options that have a value.\n"
+    "function __perfmap_has_argument\n"
+    "  set -l value false\n"
+    "  set -l command false\n"
+    "  for word in (commandline -opc)[2..]\n"
+    "    if test $value = true\n"
+    "      set value false\n"
+    "    else if contains -- $word $argv\n"
+    "      set value true\n"
+    "    else if not string match -q -- '-?*' $word\n"
+    "      test $command = true; and return 0\n"
+    "      set command true\n"
+    "    end\n"
+    "  end\n"
+    "  return 1\n"
+    "end\n";
+
 std::string fish_script(const CommandDescription& program, const Commands& commands) {
   std::string script =
       "# fish completion for perfmap; made by 'perfmap completions fish'.\n"
@@ -364,37 +396,7 @@ std::string fish_script(const CommandDescription& program, const Commands& comma
   script += "function __perfmap_no_command\n  not __fish_seen_subcommand_from";
   for (const CommandDescription& command : commands) script += " " + command.name;
   script += "\nend\n" + fish_rules(commands);
-  // All processes, only where a number is typed: a source is a file more often.
-  script +=
-      "function __perfmap_pids\n"
-      "  string match -qr '^[0-9]' -- (commandline -ct); and __fish_complete_pids\n"
-      "end\n"
-      "# Whether an option was given: KIND NAMES. Before its value, it is the last word.\n"
-      "function __perfmap_given\n"
-      "  set -l words (commandline -opc)\n"
-      "  test $argv[1] = value; and set -e words[-1]\n"
-      "  for name in $argv[2..]\n"
-      "    string match -q -- $name $words; and return 0\n"
-      "    string match -q -- \"$name=*\" $words; and return 0\n"
-      "  end\n"
-      "  return 1\n"
-      "end\n"
-      "# Whether the command has an argument: NAMES of options that have a value.\n"
-      "function __perfmap_has_argument\n"
-      "  set -l value false\n"
-      "  set -l command false\n"
-      "  for word in (commandline -opc)[2..]\n"
-      "    if test $value = true\n"
-      "      set value false\n"
-      "    else if contains -- $word $argv\n"
-      "      set value true\n"
-      "    else if not string match -q -- '-?*' $word\n"
-      "      test $command = true; and return 0\n"
-      "      set command true\n"
-      "    end\n"
-      "  end\n"
-      "  return 1\n"
-      "end\n";
+  script += kFishFunctions;
   const std::string none = "__perfmap_no_command";
   for (const OptionDescription& option : program.options) {
     script += fish_option(option, none, "");

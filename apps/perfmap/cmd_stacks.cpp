@@ -245,6 +245,11 @@ ExitCode write_named_profile(const StacksOptions& options, const Input& profile,
 
 using Names = StackOptions::Names;
 
+/// Whether no stacks are written.
+bool prints_only_table(const StacksOptions& options) {
+  return options.stats && options.output == "-";
+}
+
 Names names_of(const StacksOptions& options) {
   if (options.addresses) return Names::none;
   if (options.inlines) return Names::inlines;
@@ -390,8 +395,8 @@ void note_losses(const StackStatistics& statistics, const Console& console) {
 /// Warns that a format without events adds samples of different events.
 void note_events(const StacksOptions& options, const Recording& recording,
                  const std::set<std::uint32_t>& seen, const Console& console) {
-  const bool has_place = options.format != "folded" && options.format != "html" &&
-                         !(options.stats && options.output == "-");
+  const bool has_place =
+      options.format != "folded" && options.format != "html" && !prints_only_table(options);
   if (has_place || seen.size() < 2) return;
   std::string names;
   for (const std::uint32_t event : seen) {
@@ -459,26 +464,34 @@ void note_all(const Reading& reading, const StacksOptions& options,
   }
 }
 
-/// Writes the stacks of a recording.
-ExitCode write_stacks(const StacksOptions& options, const Console& console) {
+/// Fails if the options contradict each other.
+Result<void> check_options(const StacksOptions& options, StackFormat format,
+                           const Console& console) {
+  const auto fail = [](const std::string& why) -> Result<void> {
+    return Failure({Errc::invalid_argument, why, 0, {}});
+  };
   const StackFilter& filter = options.stacks.filter;
   if (filter.to < filter.from) {
-    return console.fail("--to-time " + options.to_text + " is before --from " + options.from_text);
+    return fail("--to-time " + options.to_text + " is before --from " + options.from_text);
   }
   if (options.recording == "-" && reads_stdin(options.sources)) {
-    return console.fail("standard input can be a source only once");
+    return fail("standard input can be a source only once");
   }
-  const bool only_table = options.stats && options.output == "-";
-  const StackFormat format = stack_format(options.format).value_or(StackFormat::folded);
   if (options.writing.with_pid && format != StackFormat::folded) {
-    return console.fail("--with-pid supports only --format folded");
+    return fail("--with-pid supports only --format folded");
   }
-  if (format == StackFormat::pprof && !only_table) {
+  if (format == StackFormat::pprof && !prints_only_table(options)) {
     const Result<void> fits = check_not_terminal(options, console);
-    if (!fits) return console.fail(fits.error());
+    if (!fits) return fits;
   }
-  const Result<void> there = check_directories({options.map_dir, options.symfs});
-  if (!there) return console.fail(there.error());
+  return check_directories({options.map_dir, options.symfs});
+}
+
+/// Writes the stacks of a recording.
+ExitCode write_stacks(const StacksOptions& options, const Console& console) {
+  const StackFormat format = stack_format(options.format).value_or(StackFormat::folded);
+  const Result<void> checked = check_options(options, format, console);
+  if (!checked) return console.fail(checked.error());
   Result<Input> input = open_recording_input(options.recording);
   if (!input) return console.fail(input.error());
   const Result<void> other = check_other_file(options.output, *input);
@@ -492,7 +505,7 @@ ExitCode write_stacks(const StacksOptions& options, const Console& console) {
   StackReader& reader = (*reading)->reader();
   std::optional<OutputFile> out;
   std::unique_ptr<StackWriter> writer;
-  if (!only_table) {
+  if (!prints_only_table(options)) {
     Result<OutputFile> opened = open_output(options.output);
     if (!opened) return console.fail(opened.error());
     out.emplace(*std::move(opened));

@@ -133,6 +133,7 @@ class Chart {
     this.canvas = scroller.querySelector("canvas");
     this.pen = this.canvas.getContext("2d", {alpha: false});
     this.on = on;
+    this.drawSoon = oncePerFrame(() => this.draw());
     this.growsUp = false;
     this.tree = null;
     this.found = null; // the result of findIn(); null: nothing is sought
@@ -145,7 +146,6 @@ class Chart {
     this.zoom = 0;
     this.hovered = -1;
     this.selected = -1;
-    this.isDue = false;
     this.listen();
   }
 
@@ -243,15 +243,6 @@ class Chart {
     if (this.hidden === 0) return;
     pen.fillStyle = colors.quiet;
     pen.fillText(hiddenText(this.hidden), 5, this.rowTop(this.rows.length) - scroller.scrollTop + ROW / 2);
-  }
-
-  drawSoon() {
-    if (this.isDue) return;
-    this.isDue = true;
-    requestAnimationFrame(() => {
-      this.isDue = false;
-      this.draw();
-    });
   }
 
   nodeAt(event) {

@@ -1,6 +1,20 @@
 // The data of the page: functions, processes, threads and counted samples.
 
 const byId = (id) => document.getElementById(id);
+
+// A function that calls `draw` once before the next picture, however often it is called.
+const oncePerFrame = (draw) => {
+  let isDue = false;
+  return () => {
+    if (isDue) return;
+    isDue = true;
+    requestAnimationFrame(() => {
+      isDue = false;
+      draw();
+    });
+  };
+};
+
 const element = (name, properties = {}, ...children) => {
   const made = Object.assign(document.createElement(name), properties);
   made.append(...children);

@@ -20,6 +20,7 @@ class TimeStrip {
     this.scroller = canvas.parentElement;
     this.pen = canvas.getContext("2d", {alpha: false});
     this.on = on;
+    this.drawSoon = oncePerFrame(() => this.draw());
     this.mode = "threads";
     this.selection = null; // of samples, as visitSamples() takes it
     this.places = null;    // of each node of the data, in the view of the stacks; -1: not counted
@@ -283,15 +284,6 @@ class TimeStrip {
     this.canvas.style.cursor = place.isName ? "pointer" : "crosshair";
     if (isOnThread || this.dragged) this.on.hover(...this.readout(place), event); else this.on.hover("", "", null);
     this.drawSoon();
-  }
-
-  drawSoon() {
-    if (this.isDue) return;
-    this.isDue = true;
-    requestAnimationFrame(() => {
-      this.isDue = false;
-      this.draw();
-    });
   }
 
   drag(event) {
