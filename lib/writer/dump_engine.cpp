@@ -226,15 +226,18 @@ int remove_former(const char* path) noexcept {
   return ::unlink(path) == 0 || errno == ENOENT ? 0 : errno;
 }
 
-/// Another process that has the file open for writing. It is checked for longer than one of our
-/// writers needs to notice the lock and close the file. Such a process has a file position or a
-/// buffer of its own.
+/// Another process that keeps the file open for writing: it has a file position or a buffer of its
+/// own. A writer of this library that waits for the lock opens the file for a moment only, which is
+/// long if it gets no processor.
 int other_writer(FileNumber file) noexcept {
-  constexpr int kLooks = 3;
-  int writer = find_writer(file, "/proc", ::getpid());
+  constexpr int kLooks = 40;  // for 0.2 seconds
+  const int self = ::getpid();
+  int writer = find_writer(file, "/proc", self);
   for (int i = 0; i < kLooks && writer != 0; ++i) {
     nap();
-    if (find_writer(file, "/proc", ::getpid()) != writer) writer = 0;
+    if (is_writer(writer, file, "/proc")) continue;
+    writer = find_writer(file, "/proc", self);
+    i = 0;
   }
   return writer;
 }

@@ -57,6 +57,12 @@ bool writes(const char* proc, const char* process, FileNumber file) noexcept {
 
 }  // namespace
 
+bool is_writer(int pid, FileNumber file, const char* proc) noexcept {
+  char name[16];
+  std::snprintf(name, sizeof name, "%d", pid);
+  return writes(proc, name, file);
+}
+
 int find_writer(FileNumber file, const char* proc, int except) noexcept {
   const int found = find_number(proc, [&](const char* process) {
     return std::atoi(process) != except && writes(proc, process, file);

@@ -67,6 +67,21 @@ with tempfile.TemporaryDirectory() as scratch:
     assert pathlib.Path("code.bin").read_bytes() == b"\xc3\0\xc3"
 
 with tempfile.TemporaryDirectory() as scratch:
+    # The program that creates a dump keeps no descriptor that others would take for a writer.
+    os.chdir(scratch)
+    waiting = subprocess.Popen([PERFMAP, "write", "--jitdump", "-o", "jit-6.dump"],
+                               stdin=subprocess.PIPE)
+    while not os.path.exists("jit-6.dump") or os.stat("jit-6.dump").st_size == 0:
+        time.sleep(0.01)
+    links = [entry.path for entry in os.scandir(f"/proc/{waiting.pid}/fd")
+             if os.stat(entry.path).st_ino == os.stat("jit-6.dump").st_ino]
+    modes = [int(pathlib.Path(link.replace("/fd/", "/fdinfo/")).read_text().split("flags:")[1]
+                 .split()[0], 8) for link in links]
+    assert [mode & os.O_ACCMODE != os.O_RDONLY for mode in modes].count(True) == 1, modes
+    waiting.communicate(b"1000 10 f\n")
+    assert waiting.returncode == 0
+
+with tempfile.TemporaryDirectory() as scratch:
     # Concurrent writers wait for each other: no record is lost, and indices are unique.
     os.chdir(scratch)
     pathlib.Path("code.bin").write_bytes(b"\xc3" * (1 << 20))

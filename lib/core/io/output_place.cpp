@@ -212,12 +212,15 @@ Result<int> OutputPlace::open_existing() const {
 }
 
 Result<std::string> OutputPlace::path_for_appending() {
-  constexpr int kFlags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  // The created file is found again, because this object must not keep it open for writing: other
+  // writers would wait for that descriptor.
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   constexpr int kTries = 3;  // others may create and remove the file meanwhile
   for (int i = 0; i < kTries && !state_->file.is_open(); ++i) {
-    state_->file = Descriptor(::openat(directory(), state_->name.c_str(), kFlags, 0600));
-    if (state_->file.is_open() && ::fstat(state_->file.get(), &state_->status) == 0) break;
-    if (errno != EEXIST) return Failure(system_error("cannot open " + state_->path, errno));
+    const Descriptor made(::openat(directory(), state_->name.c_str(), kFlags, 0600));
+    if (!made.is_open() && errno != EEXIST) {
+      return Failure(system_error("cannot open " + state_->path, errno));
+    }
     Result<OutputPlace> again = find(state_->path);
     if (!again) return Failure(std::move(again.error()));
     *this = *std::move(again);
