@@ -62,7 +62,7 @@ _perfmap() {
   local command= literal= word
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $command$word in
-      resolve|lint|tidy|merge|diff|info|convert|to-json|from-json|stacks|inject|doctor|watch|snapshot|gc|write|copy|pypylog|help|version|completions) command=$word ;;
+      resolve|lint|tidy|merge|diff|info|convert|to-json|from-json|record|stacks|inject|doctor|watch|snapshot|gc|write|copy|pypylog|help|version|completions) command=$word ;;
       ?*--) [[ $word == -- ]] && literal=1 ;;
     esac
   done
@@ -250,6 +250,23 @@ _perfmap() {
       else
         _perfmap_sources
       fi ;;
+    record)
+      [[ $literal ]] || case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
+        --duration) COMPREPLY=(); return ;;
+        -o|--output) _perfmap_directories; return ;;
+        --runtime) COMPREPLY=(); return ;;
+        -F|--frequency) COMPREPLY=(); return ;;
+        --call-graph) COMPREPLY=(); return ;;
+        -e|--event) COMPREPLY=(); return ;;
+        --perf) compopt -o default; COMPREPLY=(); return ;;
+      esac
+      if [[ ! $literal && $current == -* ]]; then
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --all-children --duration -o|--output --runtime -F|--frequency --call-graph -e|--event --off-cpu --perf --propagate' '-p --pid'
+      else
+        COMPREPLY=($(compgen -W 'resolve lint tidy merge diff info convert to-json from-json record stacks inject doctor watch snapshot gc write copy pypylog help version completions' -- "$current"))
+      fi ;;
     stacks)
       [[ $literal ]] || case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
@@ -411,7 +428,7 @@ _perfmap() {
       elif _perfmap_has_argument '--color'; then
         COMPREPLY=()
       else
-        COMPREPLY=($(compgen -W 'resolve lint tidy merge diff info convert to-json from-json stacks inject doctor watch snapshot gc write copy pypylog help version completions' -- "$current"))
+        COMPREPLY=($(compgen -W 'resolve lint tidy merge diff info convert to-json from-json record stacks inject doctor watch snapshot gc write copy pypylog help version completions' -- "$current"))
       fi ;;
     version)
       [[ $literal ]] || case $previous in
@@ -433,7 +450,7 @@ _perfmap() {
       else
         COMPREPLY=($(compgen -W 'bash zsh fish' -- "$current"))
       fi ;;
-    *) COMPREPLY=($(compgen -W 'resolve lint tidy merge diff info convert to-json from-json stacks inject doctor watch snapshot gc write copy pypylog help version completions -V --version -h --help --color -q --quiet -v --verbose' -- "$current")) ;;
+    *) COMPREPLY=($(compgen -W 'resolve lint tidy merge diff info convert to-json from-json record stacks inject doctor watch snapshot gc write copy pypylog help version completions -V --version -h --help --color -q --quiet -v --verbose' -- "$current")) ;;
   esac
 }
 complete -F _perfmap perfmap

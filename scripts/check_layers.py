@@ -15,7 +15,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CORE = ["format", "base", "io", "runtimes", "map", "jitdump", "resolve", "writer", "lint", "pypylog", "report", "capi"]
 PROFILE = ["elf", "dwarf", "module", "process", "unwind", "perfdata", "stacks", "inject", "doctor",
-           "source", "capi"]
+           "source", "record", "capi"]
 LIBC_ALONE = ("lib/base/", "lib/writer/")  # but for what lib/base has for both shared libraries
 WITH_LIBSTDCXX = ("lib/base/c_border.hpp", "lib/base/found_file.hpp", "lib/base/lazy.hpp",
                   "lib/base/parallel.hpp")
@@ -41,6 +41,7 @@ OWNERS = {  # folder: its public headers, below perfmap/ (core) or perfmap/profi
     "inject": ["profile/inject"],
     "doctor": ["profile/doctor"],
     "source": ["profile/source"],
+    "record": ["profile/record"],
 }
 OWNER = {f"perfmap/{name}.hpp": folder for folder, names in OWNERS.items() for name in names}
 DOORS = [  # what is included: the only place, or places, that may include it

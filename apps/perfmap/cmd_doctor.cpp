@@ -55,32 +55,6 @@ ExitCode run_snapshot(const Options& options, const Console& console) {
   return print(examine(snapshot->pid(), how, console), options, console);
 }
 
-RecordingDiagnosis examine(const Recording& recording, const Options& options,
-                           RecordedJitOptions jit, RecordedRefusals& refused,
-                           const Console& console) {
-  const Step step(console, "examining " + options.subject());
-  ModuleCacheOptions caching;
-  caching.debug_directories = {"/usr/lib/debug"};
-  ModuleCache cache(std::move(caching));
-  RecordingDoctorOptions how;
-  how.roots = jit.snapshot != nullptr ? jit.snapshot->roots() : jit.roots;
-  if (jit.snapshot != nullptr) how.snapshot = options.map_dir;
-  how.map_dir = jit.directory;
-  how.symfs = jit.symfs;
-  how.any_owner = jit.any_owner;
-  how.reader = ::geteuid();
-  how.open_module = open_recorded_modules(cache, recording, jit);
-  KernelSource kernel;
-  how.find_kallsyms = [&kernel](const RecordedKernel& one) { return kernel.text_of(one); };
-  how.find_parents = find_recorded_parents(recording, jit);
-  how.find_jit = find_recorded_jit(recording, std::move(jit), refused);
-  how.refused = &refused;
-  how.has_debuginfod = [] { return Debuginfod::open().has_value(); };
-  how.threads = std::clamp(std::thread::hardware_concurrency(), 1U, 64U);
-  Diagnostics problems(1);
-  return diagnose_recording(recording, how, problems);
-}
-
 ExitCode run_recording(const Options& options, const Console& console) {
   const Result<Recording> recording = open_recording(options.subject());
   if (!recording && recording.error().code == Errc::not_found) {
@@ -88,11 +62,13 @@ ExitCode run_recording(const Options& options, const Console& console) {
   }
   if (!recording) return console.fail(recording.error());
   Result<RecordedJitOptions> jit =
-      recorded_jit_options({options.map_dir, options.symfs, options.any_owner});
+      recorded_jit_options({options.map_dir, options.symfs, options.any_owner, options.subject()});
   if (!jit) return console.fail(jit.error());
   RecordedRefusals refused;
-  const RecordingDiagnosis diagnosis =
-      examine(*recording, options, *std::move(jit), refused, console);
+  const RecordingDiagnosis diagnosis = [&] {
+    const Step step(console, "examining " + options.subject());
+    return examine_recording(*recording, *std::move(jit), refused);
+  }();
   if (recording->input().was_truncated()) {
     return console.fail(options.subject() + " was truncated while it was read");
   }

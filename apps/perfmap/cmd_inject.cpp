@@ -45,7 +45,7 @@ Result<InjectOptions> options_of(const Options& options, const Recording& record
   if (!prefix) return Failure(std::move(prefix.error()));
   inject.elf_prefix = *std::move(prefix);
   Result<RecordedJitOptions> jit =
-      recorded_jit_options({options.map_dir, options.symfs, options.any_owner});
+      recorded_jit_options({options.map_dir, options.symfs, options.any_owner, options.recording});
   if (!jit) return Failure(std::move(jit.error()));
   inject.open_module = open_recorded_modules(cache, recording, *jit);
   inject.open_dump = open_recorded_dump(recording, *std::move(jit), refused);

@@ -294,8 +294,8 @@ class Reading {
   Result<void> prepare(const StacksOptions& options, const Console& console) {
     StackOptions stacks = options.stacks;
     stacks.names = names_of(options);
-    Result<RecordedJitOptions> jit =
-        recorded_jit_options({options.map_dir, options.symfs, options.any_owner});
+    Result<RecordedJitOptions> jit = recorded_jit_options(
+        {options.map_dir, options.symfs, options.any_owner, options.recording});
     if (!jit) return Failure(std::move(jit.error()));
     stacks.open_module = open_recorded_modules(cache_, recording_, *jit);
     if (!options.sources.empty()) {

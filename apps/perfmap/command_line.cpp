@@ -26,6 +26,7 @@
   row("convert", declare_convert, "Maps and jitdumps", "Convert a map to another format") \
   row("to-json", declare_to_json, "Maps and jitdumps", "Print a map as JSON") \
   row("from-json", declare_from_json, "Maps and jitdumps", "Make a map from JSON") \
+  row("record", declare_record, "Recordings", "Record a program, with the names of its JIT code") \
   row("stacks", declare_stacks, "Recordings", "Print the named stacks of a perf recording") \
   row("inject", declare_inject, "Recordings", "Rewrite a perf recording so that perf names JIT code") \
   row("doctor", declare_doctor, "Recordings", "Find out why names of a process or recording are missing") \

@@ -62,6 +62,16 @@ constexpr Example kDoctorExamples[] = {
     {"Print the findings as JSON", "perfmap doctor --format json 4242"},
     {"Show how each runtime is started so that its code has names", "perfmap doctor --runtimes"}};
 
+constexpr std::string_view kRecordUsages[] = {"perfmap record [OPTIONS] -- COMMAND [ARG]...",
+                                              "perfmap record [OPTIONS] -p PID"};
+constexpr Example kRecordExamples[] = {
+    {"Record a program until it ends", "perfmap record -- node server.js"},
+    {"Record into this directory, and draw a flame graph",
+     "perfmap record -o run1 -- java -jar app.jar; perfmap stacks run1 -o flame.html"},
+    {"Record a running process for ten seconds", "perfmap record -p 4242 --duration 10"},
+    {"Record a script without changing the environment",
+     "perfmap record --runtime none -- ./run.sh"}};
+
 constexpr std::string_view kStacksUsages[] = {"perfmap stacks RECORDING [SOURCE...] [OPTIONS]"};
 constexpr Example kStacksExamples[] = {
     {"Make a page with a flame graph", "perfmap stacks perf.data -o flame.html"},
@@ -202,6 +212,16 @@ constexpr CommandTexts kCommands[] = {
      kDoctorExamples, "no names are missing", "names are missing",
      "the process does not exist or may not be examined; the recording cannot be read; an error in "
      "the command line; a failed write"},
+    {"record", kRecordUsages,
+     "Runs perf record, and turns on the names of JIT code: it sets the environment variables of "
+     "the runtimes that the command may start, and prints each. When the command ends, or on "
+     "Ctrl-C, it copies what names the code into a directory with the recording (perf.data). Other "
+     "commands take the directory as a recording, also on another machine.",
+     kRecordExamples,
+     "the directory was written; with --propagate, the status of the command is used instead", "",
+     "perf cannot record, and the message says why; the directory exists and is not empty; an "
+     "error "
+     "in the command line; a failed write"},
     {"stacks", kStacksUsages,
      "Prints the call stack of each sample of a perf recording with the names of its functions, "
      "JIT code included: as folded stacks, as a flame graph page, or for another viewer. It also "

@@ -1,6 +1,8 @@
 #include "recording.hpp"
 
 #include <algorithm>
+#include <thread>
+#include <unistd.h>
 #include <utility>
 
 #include "source.hpp"
@@ -20,9 +22,34 @@ Result<RecordedJitOptions> recorded_jit_options(const RecordedSourceOptions& opt
   jit.roots = roots_from_environment();
   jit.symfs = options.symfs;
   jit.any_owner = options.any_owner;
-  const Result<void> known = set_map_dir(options.map_dir, jit);
+  const Result<void> known = set_map_dir(
+      options.map_dir.empty() ? recording_directory_of(options.recording) : options.map_dir, jit);
   if (!known) return Failure(known.error());
   return jit;
+}
+
+RecordingDiagnosis examine_recording(const Recording& recording, RecordedJitOptions jit,
+                                     RecordedRefusals& refused) {
+  ModuleCacheOptions caching;
+  caching.debug_directories = {"/usr/lib/debug"};
+  ModuleCache cache(std::move(caching));
+  RecordingDoctorOptions how;
+  how.roots = jit.snapshot != nullptr ? jit.snapshot->roots() : jit.roots;
+  if (jit.snapshot != nullptr) how.snapshot = jit.snapshot->directory();
+  how.map_dir = jit.directory;
+  how.symfs = jit.symfs;
+  how.any_owner = jit.any_owner;
+  how.reader = ::geteuid();
+  how.open_module = open_recorded_modules(cache, recording, jit);
+  KernelSource kernel;
+  how.find_kallsyms = [&kernel](const RecordedKernel& one) { return kernel.text_of(one); };
+  how.find_parents = find_recorded_parents(recording, jit);
+  how.find_jit = find_recorded_jit(recording, std::move(jit), refused);
+  how.refused = &refused;
+  how.has_debuginfod = [] { return Debuginfod::open().has_value(); };
+  how.threads = std::clamp(std::thread::hardware_concurrency(), 1U, 64U);
+  Diagnostics problems(1);
+  return diagnose_recording(recording, how, problems);
 }
 
 void report_refused(const RecordedRefusals& refused, const Console& console) {

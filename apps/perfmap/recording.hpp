@@ -1,6 +1,7 @@
 #pragma once
 
 #include <perfmap/input.hpp>
+#include <perfmap/profile/doctor.hpp>
 #include <perfmap/profile/module.hpp>
 #include <perfmap/profile/recording.hpp>
 #include <perfmap/profile/source.hpp>
@@ -16,10 +17,15 @@ struct RecordedSourceOptions {
   std::string map_dir;  ///< --map-dir: a directory of maps and dumps, or a snapshot
   std::string symfs;    ///< --symfs
   bool any_owner = false;
+  std::string recording = {};  ///< its path; that of a recording directory is the default map_dir
 };
 
 /// Fails if a directory does not exist, or if --map-dir is a snapshot that cannot be read.
 Result<RecordedJitOptions> recorded_jit_options(const RecordedSourceOptions& options);
+
+/// Examines a recording: see diagnose_recording(). Adds to `refused`.
+RecordingDiagnosis examine_recording(const Recording& recording, RecordedJitOptions jit,
+                                     RecordedRefusals& refused);
 
 /// Prints which files were refused, and for files of other users the command that accepts them.
 void report_refused(const RecordedRefusals& refused, const Console& console);

@@ -65,6 +65,9 @@ StackFlags stack_flags(const RuntimeProcess& process) {
   return {{"-X", "perf_jit"}, {std::string(kSetDumpVariable)}};
 }
 
+constexpr StartVariable kStartVariables[] = {{"PYTHONPERFSUPPORT", "1", '\0'}};
+constexpr std::string_view kVersionArguments[] = {"--version"};
+
 }  // namespace
 
 constinit const RuntimeInfo kCpython = {
@@ -96,6 +99,9 @@ constinit const RuntimeInfo kCpython = {
                                "os._exit(), or use -X perf, which writes each name immediately, "
                                "but writes no unwinding information"}},
     .lint = {.files = {"python3", "libpython3"}, .fork_needs_map = true},
+    .started = {.variables = kStartVariables,
+                .first_release = "3.12",
+                .version_arguments = kVersionArguments},
     .guide = {.title = "CPython", .writes = "perf map", .names = "functions, with the file"},
 };
 

@@ -103,6 +103,9 @@ CommandLine naming_command(const RuntimeProcess& process) {
   return with_variables(process.start, kNamingVariables);
 }
 
+constexpr StartVariable kStartVariables[] = {{"DOTNET_PerfMapEnabled", "1", '\0'},
+                                             {"DOTNET_EnableWriteXorExecute", "0", '\0'}};
+
 }  // namespace
 
 constinit const RuntimeInfo kDotnet = {
@@ -124,6 +127,7 @@ constinit const RuntimeInfo kDotnet = {
              .command = naming_command,
              .naming_variables = kNamingVariables,
              .moves_code = true},
+    .started = {.variables = kStartVariables, .call_graph = "fp"},
     .guide = {.title = ".NET",
               .writes = "perf map, jitdump",
               .names = "methods, stubs, with the tier",

@@ -53,6 +53,10 @@ StackFlags stack_flags(const RuntimeProcess& process) {
   return {{}, {std::string(kNamingVariables[0])}};
 }
 
+constexpr StartVariable kStartVariables[] = {{"ERL_FLAGS", "+JPperf true", ' '}};
+constexpr std::string_view kVersionArguments[] = {
+    "-noshell", "-eval", "io:format(\"~s\", [erlang:system_info(otp_release)]), halt()."};
+
 }  // namespace
 
 constinit const RuntimeInfo kErlang = {
@@ -75,6 +79,10 @@ constinit const RuntimeInfo kErlang = {
                                   "stack: perf does not copy the callers, and -g shows them only "
                                   "if beam.smp was compiled with -fno-omit-frame-pointer",
                .thread_loop = "global::process_main"},
+    .started = {.variables = kStartVariables,
+                .first_release = "25",
+                .version_arguments = kVersionArguments,
+                .call_graph = "fp"},
     .guide = {.title = "Erlang/OTP",
               .writes = "perf map, jitdump",
               .names = "functions with module and arity",

@@ -201,6 +201,11 @@ StackFlags stack_flags(const RuntimeProcess& process) {
   return {{std::string(kFramePointers)}, {"JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer"}};
 }
 
+constexpr StartVariable kStartVariables[] = {
+    {"JAVA_TOOL_OPTIONS",
+     "-XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit -XX:+PreserveFramePointer", ' '}};
+constexpr std::string_view kVersionArguments[] = {"-version"};
+
 }  // namespace
 
 constinit const RuntimeInfo kHotspot = {
@@ -239,6 +244,10 @@ constinit const RuntimeInfo kHotspot = {
          .no_frame_pointers =
              "the JVM runs without -XX:+PreserveFramePointer, so stacks end at compiled methods",
          .writes_map_at_once = true},
+    .started = {.variables = kStartVariables,
+                .first_release = "17",
+                .version_arguments = kVersionArguments,
+                .prints = "\"Picked up JAVA_TOOL_OPTIONS: ...\" on standard error"},
     .guide = {.title = "JVM (OpenJDK)",
               .start = "JAVA_TOOL_OPTIONS='-XX:+PreserveFramePointer "
                        "-XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit'",

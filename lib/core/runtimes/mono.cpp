@@ -41,6 +41,8 @@ CommandLine naming_command(const RuntimeProcess& process) {
   return with_flags(process.start, {std::string(kMap)});
 }
 
+constexpr StartVariable kStartVariables[] = {{"MONO_ENV_OPTIONS", "--jitmap", ' '}};
+
 }  // namespace
 
 constinit const RuntimeInfo kMono = {
@@ -53,6 +55,7 @@ constinit const RuntimeInfo kMono = {
              .flags = flags_of,
              .command = naming_command,
              .naming_variables = kNamingVariables},
+    .started = {.variables = kStartVariables},
     .guide = {.title = "Mono", .writes = "perf map", .names = "methods"},
 };
 

@@ -58,6 +58,9 @@ CommandLine naming_command(const RuntimeProcess& process) {
   return with_flags(process.start, std::move(flags));
 }
 
+/// The empty directory before the colon stands for PHP's own.
+constexpr StartVariable kStartVariables[] = {{"PHP_INI_SCAN_DIR", ":{dir}/ini", ':'}};
+
 }  // namespace
 
 constinit const RuntimeInfo kPhp = {
@@ -68,6 +71,9 @@ constinit const RuntimeInfo kPhp = {
     .signs = {.programs = {"php", "php-fpm", "php-cgi"}, .libraries = {"libphp"}},
     .maps = {.flags = flags_of, .command = naming_command},
     .doctor = {.no_jit = "PHP runs without its JIT compiler, and only JIT code can have names"},
+    .started = {.variables = kStartVariables,
+                .ini =
+                    "opcache.enable_cli=1\nopcache.jit_buffer_size=64M\nopcache.jit_debug=0x10\n"},
     .guide = {.title = "PHP",
               .start = "php -d opcache.enable_cli=1 -d opcache.jit_buffer_size=64M "
                        "-d opcache.jit_debug=0x10",

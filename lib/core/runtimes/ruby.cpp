@@ -44,6 +44,9 @@ CommandLine naming_command(const RuntimeProcess& process) {
   return with_flags(process.start, std::move(flags));
 }
 
+constexpr StartVariable kStartVariables[] = {{"RUBYOPT", "--yjit --yjit-perf", ' '}};
+constexpr std::string_view kVersionArguments[] = {"--version"};
+
 }  // namespace
 
 constinit const RuntimeInfo kRuby = {
@@ -64,6 +67,10 @@ constinit const RuntimeInfo kRuby = {
              .command = naming_command,
              .naming_variables = kNamingVariables},
     .doctor = {.no_jit = "Ruby runs without YJIT, and only YJIT's code can have names"},
+    .started = {.variables = kStartVariables,
+                .first_release = "3.3",
+                .version_arguments = kVersionArguments,
+                .prints = "\"YJIT perf map: ...\""},
     .guide = {.title = "Ruby (YJIT)",
               .writes = "perf map",
               .names = "methods and blocks, with file and line"},

@@ -192,6 +192,13 @@ StackFlags stack_flags(const RuntimeProcess& process) {
   return {{std::string(kStackFlag)}, {"NODE_OPTIONS=--interpreted-frames-native-stack"}};
 }
 
+constexpr StartVariable kStartVariables[] = {
+    {"NODE_OPTIONS", "--perf-basic-prof --interpreted-frames-native-stack", ' '}};
+/// V8 writes no isolate-*.log with this option, as far as the release lets it.
+constexpr StartVariable kReadOnlyVariables[] = {
+    {"NODE_OPTIONS", "--perf-basic-prof-only-functions --interpreted-frames-native-stack", ' '}};
+constexpr std::string_view kVersionArguments[] = {"--version"};
+
 }  // namespace
 
 constinit const RuntimeInfo kV8 = {
@@ -222,6 +229,13 @@ constinit const RuntimeInfo kV8 = {
     .doctor = {.only_interprets = "Node.js only interprets (--jitless), so JavaScript functions "
                                   "have no compiled code to name; remove that option",
                .interprets_without_code = true},
+    .started = {.variables = kStartVariables,
+                .read_only_variables = kReadOnlyVariables,
+                .first_release = "16",
+                .first_with_file = "23",
+                .version_arguments = kVersionArguments,
+                .left_prefix = "isolate-0x",
+                .left_suffix = "-v8.log"},
     .guide = {.title = "Node.js (V8)",
               .writes = "perf map",
               .names = "JavaScript and WebAssembly functions, with file, line and tier; builtins"},

@@ -261,6 +261,43 @@ struct NamingGuide {
   std::string_view since = {};   ///< the first release; empty: that of its maps
 };
 
+/// A variable of a started program's environment.
+struct StartVariable {
+  std::string_view name = {};
+  /// "{dir}" in it is the directory of the recording.
+  std::string_view value = {};
+  /// Between the user's value and this one; NUL: the user's value is kept instead.
+  char separator = '\0';
+};
+
+/// How a recorder starts a program of this runtime so that its code, and that of its children, has
+/// names, and its stacks can be unwound.
+struct StartedNaming {
+  std::span<const StartVariable> variables = {};
+  /// Variables for programs that run in a directory where they cannot create files; empty: the
+  /// others.
+  std::span<const StartVariable> read_only_variables = {};
+  /// Earlier releases do not start with these variables, or write no names.
+  std::string_view first_release = {};
+  /// The first release that creates a file in the working directory in spite of
+  /// `read_only_variables`.
+  std::string_view first_with_file = {};
+  /// Arguments with which a program prints its version; the first number in its output counts.
+  std::span<const std::string_view> version_arguments = {};
+  /// What the variables add to the program's output; empty: nothing.
+  std::string_view prints = {};
+  /// Text of a file NAME.ini in the directory "{dir}/ini", for a runtime that reads such files.
+  std::string_view ini = {};
+  /// Prefix and suffix of the file, with the pid before the suffix, that the program leaves in its
+  /// working directory.
+  std::string_view left_prefix = {};
+  std::string_view left_suffix = {};
+  /// The call graph for perf record; empty: copies of the stack.
+  std::string_view call_graph = {};
+
+  bool exists() const noexcept { return !variables.empty(); }
+};
+
 /// A row of the catalogue.
 struct RuntimeInfo {
   Runtime runtime = Runtime::unknown;
@@ -273,6 +310,7 @@ struct RuntimeInfo {
   RuntimeStacks stacks = {};
   DoctorTexts doctor = {};
   ProcessRules lint = {};
+  StartedNaming started = {};
   NamingGuide guide = {};
 };
 

@@ -123,7 +123,8 @@ ProcessTracker::OpenModule open_below(ModuleCache& cache, std::string root,
     std::string wanted = region.file->build_id;
     if (wanted.empty() && expected) wanted = expected(path);
     if (region.file->kind == RegionKind::vdso) return vdso->open(cache, region, wanted);
-    if (!region.file->is_file()) return no_file();
+    // The first page of a jitdump, which its writer maps so that perf records the path.
+    if (!region.file->is_file() || kDumpName.pid_in(path)) return no_file();
     if (wanted.empty() && process != nullptr) wanted = own_build_id(region, *process);
     if (!wanted.empty()) {
       if (auto known = cache.find_build_id(wanted)) return known;

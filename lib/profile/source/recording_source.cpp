@@ -77,7 +77,25 @@ std::optional<Error> names_instead(const Input& input) {
 
 }  // namespace
 
+std::optional<std::string> recording_in(const std::string& path) {
+  std::string recording = path + "/" + std::string(kRecordingName);
+  struct stat status {};
+  const bool is_there = path != "-" && ::lstat(recording.c_str(), &status) == 0;
+  return is_there && S_ISREG(status.st_mode) ? std::optional(std::move(recording)) : std::nullopt;
+}
+
+std::string recording_directory_of(const std::string& path) {
+  if (recording_in(path)) return path;
+  const std::size_t name = path.rfind('/') + 1;  // npos + 1 is 0
+  if (std::string_view(path).substr(name) != kRecordingName) return {};
+  std::string directory = name == 0 ? "." : path.substr(0, name);
+  struct stat status {};
+  const std::string manifest = directory + "/" + std::string(kRecordingManifestName);
+  return ::lstat(manifest.c_str(), &status) == 0 && S_ISREG(status.st_mode) ? directory : "";
+}
+
 Result<Input> open_recording_input(const std::string& path) {
+  if (const auto recording = recording_in(path)) return open_recording_input(*recording);
   if (pid_of_source({path, Source::As::any}) != 0) {
     return Failure(
         {Errc::invalid_argument,

@@ -611,6 +611,10 @@ struct Finder {
     RecordedFiles files(options, lives.get(), process, refused);
     files.find(paths);
     if (files.maps.empty() && files.dumps.empty()) return nullptr;
+    if (options.on_found) {
+      for (const Map& map : files.maps) options.on_found(process.pid, map.input(), false);
+      for (const Jitdump& dump : files.dumps) options.on_found(process.pid, dump.input(), true);
+    }
     return std::make_shared<JitSources>(std::move(files.maps), std::move(files.dumps),
                                         options.overlap, files.doubts);
   }

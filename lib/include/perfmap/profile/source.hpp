@@ -152,8 +152,19 @@ PERFMAP_API Result<void> check_time(const Jitdump& dump, std::uint64_t time);
 /// Reads the loops and bridges of a PyPy log, with their code.
 PERFMAP_API Result<LoopProfile> read_loops(const Input& log, TickBase ticks);
 
+/// The file with the recording in a recording directory, as `perfmap record` makes it.
+inline constexpr std::string_view kRecordingName = "perf.data";
+/// The path of that file if `path` is a directory with one; else nothing. Follows no link in the
+/// directory.
+PERFMAP_API std::optional<std::string> recording_in(const std::string& path);
+/// The file that describes such a directory.
+inline constexpr std::string_view kRecordingManifestName = "recording.json";
+/// The recording directory of a recording: `path` itself, or, for a file kRecordingName beside a
+/// file kRecordingManifestName, their directory. Empty if there is none.
+PERFMAP_API std::string recording_directory_of(const std::string& path);
 /// The bytes of a recording, "-" for standard input, expanded if it is compressed; a pprof profile
-/// is not expanded. Fails like open_source(), and for a snapshot, which has no recording.
+/// is not expanded. Of a recording directory, its recording. Fails like open_source(), and for a
+/// snapshot, which has no recording.
 PERFMAP_API Result<Input> open_recording_input(const std::string& path);
 PERFMAP_API Result<Recording> open_recording(const std::string& path);
 /// Fails with refused if writing to the path would replace the file that `input` was read from,

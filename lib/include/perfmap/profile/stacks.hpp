@@ -203,6 +203,8 @@ struct RecordedJitOptions {
   Overlap overlap = Overlap::last;
   /// Used for every process instead of a search: sources of the caller.
   std::shared_ptr<JitSources> given = nullptr;
+  /// Called for each file of a process that is used; may be empty. Not for `given`.
+  std::function<void(pid_t pid, const Input& input, bool is_dump)> on_found = {};
 };
 
 /// Files that were found but not used. Must outlive the results of the functions below.

@@ -1,0 +1,501 @@
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <csignal>
+#include <ctime>
+#include <fstream>
+#include <perfmap/profile/doctor.hpp>
+#include <perfmap/profile/record.hpp>
+#include <perfmap/text.hpp>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+#include "command_line.hpp"
+#include "console.hpp"
+#include "recording.hpp"
+#include "source.hpp"
+
+namespace perfmap::app {
+namespace {
+
+struct RecordOptions {
+  std::vector<std::string> command;
+  std::vector<pid_t> pids;
+  bool all_children = false;
+  std::string directory;
+  std::string duration;
+  std::uint64_t frequency = 499;
+  std::string call_graph = "auto";
+  std::string event;
+  bool off_cpu = false;
+  std::string runtime = "auto";
+  std::string perf = "perf";
+  bool propagate = false;
+};
+
+std::vector<std::string> own_environment() {
+  std::vector<std::string> all;
+  for (char** one = environ; one != nullptr && *one != nullptr; ++one) all.emplace_back(*one);
+  return all;
+}
+
+std::int64_t file_time_now() noexcept {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<std::int64_t>(now.tv_sec) * kSecond + now.tv_nsec;
+}
+
+/// The children of a process, their children, and so on.
+void add_children(pid_t pid, std::vector<pid_t>& pids) {
+  constexpr std::size_t kMaxPids = 4096;
+  const std::string number = std::to_string(pid);
+  std::ifstream file("/proc/" + number + "/task/" + number + "/children");
+  for (pid_t child = 0; file >> child && pids.size() < kMaxPids;) {
+    if (std::ranges::find(pids, child) != pids.end()) continue;
+    pids.push_back(child);
+    add_children(child, pids);
+  }
+}
+
+/// The runtimes of --runtime; nothing for auto.
+Result<std::optional<std::vector<Runtime>>> chosen_runtimes(const std::string& text) {
+  if (text == "auto") return std::optional<std::vector<Runtime>>();
+  std::vector<Runtime> chosen;
+  std::string_view rest = text == "none" ? std::string_view() : std::string_view(text);
+  while (!rest.empty()) {
+    const std::string_view word = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+    const auto rows = all_runtimes();
+    const auto found = std::ranges::find_if(rows, [word](const RuntimeInfo* row) {
+      return row->started.exists() && (row->id == word || row->process == word);
+    });
+    if (found == rows.end()) {
+      std::string known;
+      for (const RuntimeInfo* const row : rows) {
+        if (row->started.exists()) known += " " + std::string(process_word(row->runtime));
+      }
+      return Failure({Errc::invalid_argument,
+                      "--runtime: '" + std::string(word) + "' is not auto, none or a list of:" +
+                          known,
+                      0,
+                      {}});
+    }
+    chosen.push_back((*found)->runtime);
+  }
+  return std::optional(std::move(chosen));
+}
+
+/// The name of the program, as in the default name of the directory.
+std::string short_name(const RecordOptions& options) {
+  if (!options.command.empty()) {
+    const std::string& program = options.command.front();
+    return program.substr(program.rfind('/') + 1);
+  }
+  std::ifstream file("/proc/" + std::to_string(options.pids.front()) + "/comm");
+  std::string comm;
+  std::getline(file, comm);
+  std::ranges::replace_if(comm, [](char c) { return c == '/' || c <= ' '; }, '_');
+  return comm.empty() ? std::to_string(options.pids.front()) : comm;
+}
+
+std::string default_directory(const RecordOptions& options) {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  std::array<char, 32> text = {};
+  std::strftime(text.data(), text.size(), "%Y%m%d-%H%M%S", &local);
+  return "perfmap-" + short_name(options) + "-" + text.data();
+}
+
+volatile std::sig_atomic_t was_interrupted = 0;
+
+/// While it lives, Ctrl-C and SIGTERM end the recording, not this program.
+class InterruptGuard {
+ public:
+  InterruptGuard() {
+    was_interrupted = 0;
+    struct sigaction action {};
+    action.sa_handler = [](int) { was_interrupted = 1; };
+    ::sigaction(SIGINT, &action, &before_[0]);
+    ::sigaction(SIGTERM, &action, &before_[1]);
+  }
+  ~InterruptGuard() {
+    ::sigaction(SIGINT, &before_[0], nullptr);
+    ::sigaction(SIGTERM, &before_[1], nullptr);
+  }
+  InterruptGuard(const InterruptGuard&) = delete;
+  InterruptGuard& operator=(const InterruptGuard&) = delete;
+
+ private:
+  std::array<struct sigaction, 2> before_ = {};
+};
+
+/// Waits until perf ends, the time is over, or the user interrupts. Returns perf's exit status.
+int wait_for(PerfRun& perf, std::uint64_t duration_ns) {
+  constexpr int kMoment = 50;
+  constexpr std::uint64_t kMillisecond = 1'000'000;
+  std::uint64_t waited_ns = 0;
+  bool was_stopped = false;
+  for (;;) {
+    if (const auto status = perf.wait(kMoment)) return *status;
+    waited_ns += kMoment * kMillisecond;
+    const bool is_over = duration_ns != 0 && waited_ns >= duration_ns;
+    // perf gets Ctrl-C of a terminal itself, but not a signal that was sent to this program alone.
+    if ((is_over || was_interrupted != 0) && !was_stopped) {
+      perf.stop();
+      was_stopped = true;
+    }
+  }
+}
+
+/// What is recorded, and how.
+struct Session {
+  RecordOptions options;
+  std::vector<pid_t> pids;
+  RecordingDirectory directory;
+  NamingPlan plan;
+  PerfRecordOptions perf;
+  std::int64_t began_ns = 0;
+  int status = 0;  // of perf
+  std::vector<pid_t> asked = {};  // see LeftFiles
+};
+
+Result<void> invalid(std::string why) {
+  return Failure({Errc::invalid_argument, std::move(why), 0, {}});
+}
+
+Result<void> check_options(const RecordOptions& options) {
+  if (options.command.empty() == options.pids.empty()) {
+    return invalid(options.pids.empty()
+                       ? "nothing to record: name a command (perfmap record -- COMMAND) or a "
+                         "process (-p PID)"
+                       : "-p PID and a command cannot be recorded together");
+  }
+  if (!options.command.empty() && !options.duration.empty()) {
+    return invalid("--duration requires -p: a command is recorded until it ends");
+  }
+  if (!options.command.empty() && options.all_children) {
+    return invalid("--all-children requires -p: all children of a command are recorded");
+  }
+  if (options.propagate && options.command.empty()) return invalid("--propagate requires a command");
+  const auto runtimes = chosen_runtimes(options.runtime);
+  return runtimes ? Result<void>() : Failure(runtimes.error());
+}
+
+/// perf ignores --off-cpu with a warning if it was built without BPF programs.
+Result<void> check_off_cpu(const RecordOptions& options) {
+  constexpr std::array<std::string_view, 6> kTry = {"record", "--off-cpu", "-o",
+                                                    "/dev/null", "--",     "true"};
+  if (!options.off_cpu) return {};
+  if (output_of(options.perf, kTry).find("ignored") == std::string::npos) return {};
+  return Failure({Errc::unsupported,
+                  "cannot record with --off-cpu: " + options.perf +
+                      " was built without BPF programs, and would ignore it",
+                  0,
+                  {}});
+}
+
+Result<void> check_targets(const RecordOptions& options, const std::vector<pid_t>& pids) {
+  if (!options.command.empty() &&
+      program_path(options.command.front(), own_environment()).empty()) {
+    return Failure(
+        {Errc::not_found, "cannot run " + options.command.front() + ": no such program", 0, {}});
+  }
+  if (const auto why = why_not_recorded(0)) return Failure(*why);
+  for (const pid_t pid : pids) {
+    if (const auto why = why_not_recorded(pid)) return Failure(*why);
+  }
+  return check_off_cpu(options);
+}
+
+Result<NamingPlan> plan_for(const RecordOptions& options, const RecordingDirectory& directory) {
+  if (options.command.empty()) return NamingPlan();
+  NamingRequest request;
+  request.command = options.command;
+  request.environment = own_environment();
+  request.runtimes = *chosen_runtimes(options.runtime);
+  request.directory = directory.path();
+  request.can_write = ::access(".", W_OK) == 0;
+  request.run = output_of;
+  NamingPlan plan = plan_naming(request);
+  if (plan.ini.empty()) return plan;
+  const Result<void> written = directory.write_below("ini", "perfmap.ini", plan.ini);
+  if (!written) return Failure(written.error());
+  return plan;
+}
+
+void say_plan(const NamingPlan& plan, const Console& console) {
+  for (const NamingVariable& variable : plan.variables) {
+    console.note("set " + variable.name + "=" + shell_word(variable.value));
+  }
+  for (const std::string& note : plan.notes) console.note(note);
+}
+
+PerfRecordOptions perf_options(const RecordOptions& options, const std::vector<pid_t>& pids,
+                               const RecordingDirectory& directory, const NamingPlan& plan) {
+  PerfRecordOptions perf;
+  perf.perf = options.perf;
+  perf.output = directory.recording();
+  perf.frequency = options.frequency;
+  if (options.call_graph == "dwarf" || options.call_graph == "auto") {
+    if (options.call_graph == "auto" && !plan.call_graph.empty()) perf.call_graph = plan.call_graph;
+  } else {
+    perf.call_graph = options.call_graph;
+  }
+  perf.event = options.event;
+  perf.off_cpu = options.off_cpu;
+  perf.pids = pids;
+  perf.command = options.command;
+  perf.environment = environment_with(own_environment(), plan);
+  return perf;
+}
+
+/// Asks living JVMs for their maps. Returns those that had none before.
+std::vector<pid_t> ask_jvms(const std::vector<pid_t>& pids, const Console& console) {
+  std::vector<pid_t> without_map;
+  const Roots roots = roots_from_environment();
+  for (const pid_t pid : pids) {
+    const Result<Diagnosis> diagnosis = diagnose(pid, {.roots = roots, .reader = ::geteuid()});
+    if (!diagnosis || diagnosis->runtime != Runtime::hotspot) continue;
+    const bool had_map = find_process_map(pid, roots).has_value();
+    const Result<void> asked = ask_jvm_for_map(pid, roots);
+    if (!asked) console.warn(asked.error().message);
+    if (!had_map && asked) without_map.push_back(pid);
+  }
+  return without_map;
+}
+
+/// What the recording holds, and the files that name its code.
+struct Kept {
+  RecordingDiagnosis diagnosis;
+  std::vector<KeptFile> files;
+  std::size_t processes = 0;
+  std::uint64_t span_ns = 0;
+};
+
+Result<Kept> keep(const Session& session, const Console& console) {
+  const Result<Recording> recording = open_recording(session.directory.recording());
+  if (!recording) return Failure(recording.error());
+  Result<RecordedJitOptions> jit = recorded_jit_options({});
+  if (!jit) return Failure(jit.error());
+  NameKeeper keeper(session.directory);
+  jit->on_found = [&keeper](pid_t pid, const Input& input, bool is_dump) {
+    keeper.add(pid, input, is_dump);
+  };
+  RecordedRefusals refused;
+  Kept kept;
+  const Step step(console, "naming the code");
+  const std::vector<ProcessInfo> processes = processes_of(*recording);
+  const std::string tmp = jit->roots.tmp;
+  // Processes without samples have files, too.
+  const auto find = find_recorded_jit(*recording, *jit, refused);
+  kept.diagnosis = examine_recording(*recording, *std::move(jit), refused);
+  for (const ProcessInfo& process : processes) find(process, {});
+  for (const Error& error : keeper.failures()) console.warn(error.message);
+  report_refused(refused, console);
+  kept.files = keeper.files();
+  kept.processes = processes.size();
+  kept.span_ns = recording->facts().last_sample - recording->facts().first_sample;
+  LeftFiles left{.tmp = tmp, .began_ns = session.began_ns, .asked = session.asked};
+  for (const NamingVariable& variable : session.plan.variables) {
+    left.named.push_back(variable.runtime);
+  }
+  for (const std::string& path : remove_left_files(left, kept.files, processes)) {
+    if (console.verbose()) console.note("removed " + path);
+  }
+  return kept;
+}
+
+std::string share(std::uint64_t part, std::uint64_t whole) {
+  return whole == 0 ? "none" : percent(part, whole);
+}
+
+/// "4.2 s"; under a tenth of a second "0.1 s".
+std::string tenths_text(std::uint64_t ns) {
+  constexpr std::uint64_t kTenth = 100'000'000;
+  const std::uint64_t tenths = std::max((ns + kTenth / 2) / kTenth, std::uint64_t{1});
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
+}
+
+void print_process(const RecordedProcessState& process, const Console& console) {
+  const StackCounts& counts = process.counts;
+  const std::string title =
+      process.runtime == Runtime::unknown
+          ? std::string()
+          : " (" + std::string(runtime_info(process.runtime).guide.title) + ")";
+  const auto rooted = counts.ends[static_cast<std::size_t>(StackEnd::root)];
+  std::string line = "  " + one_line(counts.comm, true) + " " + std::to_string(counts.pid) + title +
+                     ": " + counted(counts.samples, "sample") + ", stacks to the root: " +
+                     share(rooted, counts.samples) + ", frames with a name: " +
+                     share(counts.frames - counts.unnamed, counts.frames);
+  if (process.jit_frames != 0) {
+    line += ", JIT frames with a name: " +
+            share(process.jit_frames - process.unnamed_jit, process.jit_frames);
+  }
+  console.line(line);
+}
+
+void print_summary(const Kept& kept, const std::string& typed, const Console& console) {
+  constexpr std::size_t kMaxShown = 8;
+  const RecordingDiagnosis& diagnosis = kept.diagnosis;
+  console.note("recorded " + counted(diagnosis.total.samples, "sample") + " in " +
+               tenths_text(kept.span_ns) + " of " + counted(kept.processes, "process", "processes") +
+               ": " + typed);
+  std::vector<const RecordedProcessState*> processes;
+  for (const RecordedProcessState& process : diagnosis.processes) processes.push_back(&process);
+  std::ranges::stable_sort(processes, [](const auto* a, const auto* b) {
+    return a->counts.samples > b->counts.samples;
+  });
+  for (std::size_t i = 0; i < std::min(processes.size(), kMaxShown); ++i) {
+    print_process(*processes[i], console);
+  }
+  if (processes.size() > kMaxShown) {
+    console.line("  and " + std::to_string(processes.size() - kMaxShown) +
+                 " more processes with samples");
+  }
+  for (const RecordingFinding& finding : diagnosis.findings) {
+    if (finding.finding.severity == Severity::info) continue;
+    console.warn(finding.finding.message);
+  }
+  if (diagnosis.total.samples == 0) {
+    console.warn("there are no samples: what was recorded used no processor");
+  }
+  console.line("next:");
+  console.line("  perfmap report " + shell_word(typed));
+  console.line("  perfmap stacks " + shell_word(typed) + " -o flame.html");
+  if (diagnosis.misses_names()) console.line("  perfmap doctor " + shell_word(typed));
+}
+
+/// perf has printed why there is no recording.
+ExitCode fail_without_recording(const Session& session, const Error& error,
+                                const Console& console) {
+  session.directory.discard();
+  const std::string status = std::to_string(session.status);
+  return console.fail("there is no recording: perf record ended with status " + status +
+                      (error.code == Errc::not_found ? "" : ": " + error.message));
+}
+
+RecordingManifest manifest_of(const Session& session) {
+  return {.command = session.options.command,
+          .pids = session.pids,
+          .perf = perf_record_arguments(session.perf),
+          .variables = session.plan.variables,
+          .exit_status = session.status};
+}
+
+ExitCode finish(const Session& session, const std::string& typed, const Console& console) {
+  const Result<Kept> kept = keep(session, console);
+  if (!kept) return fail_without_recording(session, kept.error(), console);
+  const Result<void> written =
+      write_manifest(session.directory, manifest_of(session), kept->files);
+  if (!written) return console.fail(written.error());
+  print_summary(*kept, typed, console);
+  return session.options.propagate ? static_cast<ExitCode>(session.status) : ExitCode::ok;
+}
+
+ExitCode run(const RecordOptions& options, const Console& console) {
+  const Result<void> checked = check_options(options);
+  if (!checked) return console.fail(checked.error());
+  std::vector<pid_t> pids = options.pids;
+  if (options.all_children) {
+    for (const pid_t pid : options.pids) add_children(pid, pids);
+  }
+  const Result<void> possible = check_targets(options, pids);
+  if (!possible) return console.fail(possible.error());
+  const std::string typed =
+      options.directory.empty() ? default_directory(options) : options.directory;
+  const Result<RecordingDirectory> directory = RecordingDirectory::create(typed);
+  if (!directory) return console.fail(directory.error());
+  Result<NamingPlan> plan = plan_for(options, *directory);
+  if (!plan) {
+    directory->discard();
+    return console.fail(plan.error());
+  }
+  say_plan(*plan, console);
+  Session session{options, pids, *directory, *std::move(plan), {}, file_time_now(), 0};
+  session.perf = perf_options(options, pids, *directory, session.plan);
+  {
+    const InterruptGuard guard;
+    Result<PerfRun> perf = PerfRun::start(session.perf);
+    if (!perf) {
+      directory->discard();
+      return console.fail(perf.error());
+    }
+    const std::uint64_t duration =
+        options.duration.empty() ? 0 : parse_seconds(options.duration).value_or(0);
+    session.status = wait_for(*perf, duration);
+  }
+  session.asked = ask_jvms(pids, console);
+  return finish(session, typed, console);
+}
+
+std::string check_seconds(const std::string& text) {
+  return !text.empty() && parse_seconds(text).value_or(0) != 0
+             ? ""
+             : "'" + text + "' is not a time in seconds";
+}
+
+std::string check_call_graph(const std::string& text) {
+  constexpr std::string_view kDwarf = "dwarf,";
+  if (text == "auto" || text == "dwarf" || text == "fp" || text == "lbr") return "";
+  unsigned size = 0;
+  constexpr unsigned kMaxSize = 65528;
+  if (text.starts_with(kDwarf)) {
+    const char* const begin = text.data() + kDwarf.size();
+    const auto [stop, error] = std::from_chars(begin, text.data() + text.size(), size);
+    if (error == std::errc() && *stop == '\0' && size >= 8 && size <= kMaxSize && size % 8 == 0) {
+      return "";
+    }
+  }
+  return "'" + text +
+         "' is not auto, fp, lbr, dwarf or dwarf,SIZE with a multiple of 8 up to 65528";
+}
+
+void add_sampling(CommandOptions& command, RecordOptions& options) {
+  command
+      .value("-F,--frequency", options.frequency, "HZ",
+             "Take HZ samples a second of each running thread (default: 499)")
+      .between(1, 100000);
+  command
+      .value("--call-graph", options.call_graph, "MODE",
+             "How stacks are recorded: dwarf[,SIZE] (copies of SIZE bytes, default 32768), fp, or "
+             "lbr (not tested here); auto chooses for the runtime (default)")
+      .check(check_call_graph);
+  command.value("-e,--event", options.event, "EVENT", "Sample this event of perf");
+  command.flag("--off-cpu", options.off_cpu,
+               "Also record where threads wait, if perf was built with BPF");
+  command.value("--perf", options.perf, kFile, "Run this perf (default: the one in PATH)");
+}
+
+}  // namespace
+
+void declare_record(CommandOptions& command) {
+  RecordOptions& options = command.runs(run);
+  command.positional("command", options.command, "COMMAND",
+                     "After --: the program to start and record, and its arguments");
+  const auto take = [&options](const std::string& text) {
+    pid_t pid = 0;
+    std::from_chars(text.data(), text.data() + text.size(), pid);
+    options.pids.push_back(pid);
+  };
+  command.values("-p,--pid", take, "PID", "Record these processes").with_commas().check(check_pid);
+  command.flag("--all-children", options.all_children,
+               "With -p: also record the children that the processes have now");
+  command
+      .value("--duration", options.duration, "SECONDS",
+             "With -p: end the recording after this time")
+      .check(check_seconds);
+  command.value("-o,--output", options.directory, "DIR",
+                "Write to this directory, which must be new or empty (default: "
+                "perfmap-NAME-TIME)");
+  command.value("--runtime", options.runtime, "LIST",
+                "Turn on the names of these runtimes, such as node,jvm; auto: of those that the "
+                "command may start (default); none");
+  add_sampling(command, options);
+  command.flag("--propagate", options.propagate,
+               "Exit with the status of the command, instead of 0");
+}
+
+}  // namespace perfmap::app

@@ -1,0 +1,229 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <sys/types.h>
+#include <utility>
+#include <vector>
+
+#include "perfmap/input.hpp"
+#include "perfmap/profile/process_tracker.hpp"
+#include "perfmap/profile/recording.hpp"
+#include "perfmap/profile/source.hpp"
+#include "perfmap/runtimes.hpp"
+#include "perfmap/types.hpp"
+
+/// Recording a program with perf record, so that the code of its runtimes has names. The command
+/// `perfmap record` consists of these steps; see perfmap-record(1).
+
+namespace perfmap {
+
+// The environment of the program.
+
+/// A variable that makes a runtime name its code.
+struct NamingVariable {
+  Runtime runtime = Runtime::unknown;
+  std::string name;
+  std::string value;  ///< with what the user has set
+};
+
+/// How to start a program so that its code has names.
+struct NamingPlan {
+  std::vector<NamingVariable> variables;
+  /// Text of DIR/ini/perfmap.ini, a file that a variable refers to; empty: there is none.
+  std::string ini;
+  /// Sentences for the user: what was not set, and why; what the program prints because of it.
+  std::vector<std::string> notes;
+  /// The runtime of the program; unknown for a program that may start others.
+  Runtime runtime = Runtime::unknown;
+  /// "fp", if that runtime requires it; empty: copies of the stack.
+  std::string_view call_graph = {};
+};
+
+struct NamingRequest {
+  std::vector<std::string> command;      ///< the program and its arguments
+  std::vector<std::string> environment;  ///< NAME=VALUE, as the program would get it
+  /// Only these. Nothing: those that the command may start. If the program is one of a runtime, or
+  /// a script of one, that is this runtime; if it is another script or a shell, all that are in
+  /// PATH.
+  std::optional<std::vector<Runtime>> runtimes = {};
+  std::string directory;  ///< absolute: for files that variables refer to
+  bool can_write = true;  ///< whether the program can create files in its working directory
+  /// Runs a program with these arguments, without the variables of its runtime, and returns what it
+  /// prints.
+  std::function<std::string(const std::string& path, std::span<const std::string_view> arguments)>
+      run = {};
+};
+
+/// Sets nothing that the program's release would refuse, because a wrong option ends Node.js, Java,
+/// Ruby and Erlang. Reads the beginning of scripts, and runs programs to learn their version.
+PERFMAP_API NamingPlan plan_naming(const NamingRequest& request);
+
+/// `environment` with the plan's variables, each replacing the variable of that name.
+PERFMAP_API std::vector<std::string> environment_with(std::vector<std::string> environment,
+                                                      const NamingPlan& plan);
+
+/// Runs a program for at most five seconds, and returns the beginning of its output and errors;
+/// empty if it cannot be run. For NamingRequest::run.
+PERFMAP_API std::string output_of(const std::string& path,
+                                  std::span<const std::string_view> arguments);
+
+/// The file that a shell with this environment would run for the name or path of a program; empty
+/// if there is none.
+PERFMAP_API std::string program_path(const std::string& program,
+                                     const std::vector<std::string>& environment);
+
+// perf record.
+
+/// The options of perf record.
+struct PerfRecordOptions {
+  std::string perf = "perf";  ///< its path, or a name in PATH
+  std::string output;         ///< path of the recording
+  std::uint64_t frequency = 499;
+  std::string call_graph = "dwarf,32768";
+  std::string event;  ///< empty: perf's choice
+  bool off_cpu = false;
+  std::vector<pid_t> pids = {};            ///< to be recorded, if there is no command
+  std::vector<std::string> command = {};   ///< to be started and recorded
+  std::vector<std::string> environment{};  ///< NAME=VALUE of the command, and of perf
+};
+PERFMAP_API std::vector<std::string> perf_record_arguments(const PerfRecordOptions& options);
+
+/// Why perf could not record at all, and what to do; nothing if this process may record. Tries the
+/// system call that perf uses. `pid` is that of a process to be recorded, or 0.
+PERFMAP_API std::optional<Error> why_not_recorded(pid_t pid);
+
+/// A running perf record, in the process group of the caller: Ctrl-C of the terminal reaches it and
+/// its command. One thread at a time.
+class PERFMAP_API PerfRun {
+ public:
+  /// Fails with not_found if perf cannot be run.
+  static Result<PerfRun> start(const PerfRecordOptions& options);
+  PerfRun(PerfRun&& other) noexcept : pid_(std::exchange(other.pid_, 0)) {}
+  PerfRun& operator=(PerfRun&&) = delete;
+  /// Stops perf, which finishes the recording, and waits for its end.
+  ~PerfRun();
+
+  pid_t pid() const noexcept { return pid_; }
+  /// Asks perf to finish the recording. A command is terminated.
+  void stop() noexcept;
+  /// Waits so long for the end. Returns the exit status, 128 + N for signal N; nothing if perf
+  /// still runs.
+  std::optional<int> wait(int milliseconds) noexcept;
+
+ private:
+  explicit PerfRun(pid_t pid) noexcept : pid_(pid) {}
+  pid_t pid_ = 0;  // 0: it has ended
+};
+
+// Living processes.
+
+/// Asks a JVM (17 or later) to write a perf map of all its code to its /tmp, by its attach
+/// protocol: like `jcmd PID Compiler.perfmap`, but without a JDK. The process must be a JVM of this
+/// user, or the caller root. If the JVM has no socket yet, it gets SIGQUIT, but only if it handles
+/// that signal and does not forbid attaching; otherwise the signal would end it, or print its
+/// stacks. Waits at most ten seconds for each step. Fails with refused, not_found or io.
+PERFMAP_API Result<void> ask_jvm_for_map(pid_t pid, const Roots& roots = {});
+
+// The recording directory.
+
+/// A directory with a recording and the files that name its code; see docs/format-recording.md:
+///
+///   perf.data        the recording
+///   perf-PID.map     the perf map of a recorded process, by the pid in the recording
+///   jit-*.dump       a jitdump, with its file name
+///   recording.json   docs/schema/perfmap.recording-1.json
+///
+/// recording_in() finds the recording of one.
+class PERFMAP_API RecordingDirectory {
+ public:
+  /// Creates a directory, mode 0700, or accepts an empty one. Fails with refused if it exists and
+  /// is not empty, and if it may have been planted; else with io.
+  static Result<RecordingDirectory> create(const std::string& path);
+
+  const std::string& path() const noexcept { return path_; }  ///< absolute
+  std::string recording() const { return path_ + "/" + std::string(kRecordingName); }
+  /// Writes a new file of the directory, mode 0600. Fails with refused if it exists.
+  Result<void> write(const std::string& name, std::string_view bytes) const;
+  /// The same in a new subdirectory.
+  Result<void> write_below(const std::string& subdirectory, const std::string& name,
+                           std::string_view bytes) const;
+  /// Removes the directory, if create() made it, with the files that a failed recording leaves.
+  void discard() const noexcept;
+
+ private:
+  RecordingDirectory(std::string path, bool was_made) noexcept
+      : path_(std::move(path)), was_made_(was_made) {}
+  std::string path_;
+  bool was_made_;
+};
+
+/// A file that was copied into the directory.
+struct KeptFile {
+  std::string name;    ///< in the directory
+  std::string source;  ///< where it was
+  pid_t pid = 0;
+  bool is_dump = false;
+  std::uint64_t size = 0;
+  std::uint64_t device = 0;  ///< of the source
+  std::uint64_t inode = 0;
+};
+
+/// The processes of a recording, by pid, also those without samples.
+PERFMAP_API std::vector<ProcessInfo> processes_of(const Recording& recording);
+
+/// Copies the files that name the code of recorded processes into the directory. One thread at a
+/// time.
+class PERFMAP_API NameKeeper {
+ public:
+  explicit NameKeeper(RecordingDirectory directory) noexcept : directory_(std::move(directory)) {}
+
+  /// For RecordedJitOptions::on_found. Copies a file once.
+  void add(pid_t pid, const Input& input, bool is_dump);
+
+  const std::vector<KeptFile>& files() const noexcept { return files_; }
+  /// Copies that could not be written.
+  const std::vector<Error>& failures() const noexcept { return failures_; }
+
+ private:
+  RecordingDirectory directory_;
+  std::vector<KeptFile> files_;
+  std::vector<Error> failures_;
+};
+
+/// Which files a recording leaves outside of its directory.
+struct LeftFiles {
+  std::vector<Runtime> named = {};  ///< the runtimes whose variables were set
+  std::string tmp = "/tmp";
+  std::string working_directory = ".";  ///< of the recorded command
+  std::int64_t began_ns = 0;            ///< when the recording began, on the clock of file times
+  /// Living processes that wrote their map only because they were asked to.
+  std::vector<pid_t> asked = {};
+};
+
+/// Removes files that exist only because of the recording: the perf-PID.map and
+/// jit-PID.dump in `tmp` that were copied, and files that a runtime leaves in the working directory
+/// of its processes. A file must be regular, have one link, not be older than the recording, and
+/// belong to this user or be the file that was copied; its process must have ended, or be one of
+/// `asked`. Returns their paths.
+PERFMAP_API std::vector<std::string> remove_left_files(const LeftFiles& left,
+                                                       std::span<const KeptFile> files,
+                                                       std::span<const ProcessInfo> processes);
+
+/// The facts of recording.json, beside those of the files.
+struct RecordingManifest {
+  std::vector<std::string> command = {};  ///< the recorded one; empty: living processes
+  std::vector<pid_t> pids = {};           ///< the living processes
+  std::vector<std::string> perf = {};     ///< the command line of perf
+  std::vector<NamingVariable> variables = {};
+  int exit_status = 0;  ///< of perf
+};
+PERFMAP_API Result<void> write_manifest(const RecordingDirectory& directory,
+                                        const RecordingManifest& manifest,
+                                        std::span<const KeptFile> files);
+
+}  // namespace perfmap

@@ -1,0 +1,203 @@
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <dirent.h>
+#include <fcntl.h>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/descriptor.hpp"
+#include "perfmap/profile/record.hpp"
+#include "process/proc_text.hpp"
+
+namespace perfmap {
+namespace {
+
+/// Collects the processes of the events.
+struct ProcessList {
+  std::map<pid_t, ProcessInfo> by_pid;
+
+  ProcessInfo& of(pid_t pid, std::uint64_t time) {
+    const auto [found, is_new] = by_pid.try_emplace(pid);
+    if (is_new) {
+      found->second.pid = pid;
+      found->second.since = time;
+    }
+    return found->second;
+  }
+  void on_mmap(const MmapEvent& event) { of(event.pid, event.time); }
+  void on_comm(const CommEvent& event) {
+    ProcessInfo& process = of(event.pid, event.time);
+    if (event.pid == event.tid) process.comm = event.comm;
+  }
+  void on_fork(const ForkEvent& event) {
+    if (event.pid == event.parent) return;  // a thread
+    ProcessInfo& process = of(event.pid, event.time);
+    process.began = ProcessBegin::forked;
+    process.parent = event.parent;
+  }
+  void on_exit(const ExitEvent& event) { of(event.pid, event.time).until = event.time; }
+};
+
+/// The name of a copy: that of the file, but a map is named by the pid of the recording, which in a
+/// container differs from the pid in the file's name.
+std::string name_of_copy(pid_t pid, const std::string& source, bool is_dump) {
+  if (!is_dump) return kMapName.of(pid);
+  return source.substr(source.rfind('/') + 1);
+}
+
+/// A file of a directory, as lstat(2) sees it.
+bool look_at(int directory, const std::string& name, struct stat& status) noexcept {
+  return ::fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+std::int64_t ns_of(const timespec& time) noexcept {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  return static_cast<std::int64_t>(time.tv_sec) * kSecond + time.tv_nsec;
+}
+
+bool is_of_recording(const struct stat& status, std::int64_t began_ns) noexcept {
+  return S_ISREG(status.st_mode) && status.st_nlink == 1 &&
+         ns_of(status.st_mtim) + kTimeSlack >= began_ns;
+}
+
+/// The pid in "isolate-0x55d0c8a2f000-1234-v8.log": digits after the last '-' before the suffix.
+std::optional<pid_t> pid_of_left_file(std::string_view name, const StartedNaming& started) {
+  if (started.left_suffix.empty() || !name.starts_with(started.left_prefix) ||
+      !name.ends_with(started.left_suffix)) {
+    return std::nullopt;
+  }
+  name.remove_suffix(started.left_suffix.size());
+  const std::string_view digits = name.substr(name.rfind('-') + 1);
+  pid_t pid = 0;
+  const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), pid);
+  const bool is_whole = error == std::errc() && stop == digits.data() + digits.size() && pid > 0;
+  return is_whole ? std::optional(pid) : std::nullopt;
+}
+
+/// Removes files of one directory.
+class Remover {
+ public:
+  Remover(const std::string& path, std::int64_t began_ns)
+      : path_(path),
+        began_ns_(began_ns),
+        directory_(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {}
+
+  /// A file that was copied.
+  void remove_copied(const KeptFile& file) {
+    const std::string name = file.source.substr(file.source.rfind('/') + 1);
+    struct stat status {};
+    if (!look_at(directory_.get(), name, status) || status.st_dev != file.device ||
+        status.st_ino != file.inode || !is_of_recording(status, began_ns_)) {
+      return;
+    }
+    remove(name);
+  }
+  /// Files that a runtime leaves.
+  void remove_left(const StartedNaming& started, std::span<const ProcessInfo> processes) {
+    for (const std::string& name : names()) {
+      const std::optional<pid_t> pid = pid_of_left_file(name, started);
+      struct stat status {};
+      if (!pid || !has(processes, *pid) || process_lives(*pid)) continue;
+      if (!look_at(directory_.get(), name, status) || status.st_uid != ::geteuid() ||
+          !is_of_recording(status, began_ns_)) {
+        continue;
+      }
+      remove(name);
+    }
+  }
+  std::vector<std::string> removed;
+
+ private:
+  static bool has(std::span<const ProcessInfo> processes, pid_t pid) {
+    return std::ranges::any_of(processes, [pid](const ProcessInfo& one) { return one.pid == pid; });
+  }
+  std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    const int copy = ::fcntl(directory_.get(), F_DUPFD_CLOEXEC, 0);
+    const std::unique_ptr<DIR, int (*)(DIR*)> list(copy < 0 ? nullptr : ::fdopendir(copy),
+                                                   ::closedir);
+    if (list == nullptr) return names;
+    while (const dirent* const entry = ::readdir(list.get())) names.emplace_back(entry->d_name);
+    return names;
+  }
+  void remove(const std::string& name) {
+    if (::unlinkat(directory_.get(), name.c_str(), 0) == 0) removed.push_back(path_ + "/" + name);
+  }
+
+  std::string path_;
+  std::int64_t began_ns_;
+  Descriptor directory_;
+};
+
+bool is_in(const std::string& file, const std::string& directory) {
+  return file.size() > directory.size() && file.starts_with(directory) &&
+         file.rfind('/') == directory.size();
+}
+
+/// Whether a file has the name that runtimes give it by the pid.
+bool is_named_by_pid(const KeptFile& file) {
+  const std::string name = file.source.substr(file.source.rfind('/') + 1);
+  return name == (file.is_dump ? kDumpName : kMapName).of(file.pid);
+}
+
+}  // namespace
+
+std::vector<ProcessInfo> processes_of(const Recording& recording) {
+  ProcessList list;
+  Diagnostics ignored(1);  // reported by the pass that makes the stacks
+  Recording::Reader reader(recording);
+  for (auto records = reader.next(ignored); !records.empty(); records = reader.next(ignored)) {
+    for (const RecordView& record : records) pass_process_event(record, list);
+  }
+  std::vector<ProcessInfo> processes;
+  for (auto& [pid, process] : list.by_pid) {
+    if (pid > 0) processes.push_back(std::move(process));
+  }
+  return processes;
+}
+
+void NameKeeper::add(pid_t pid, const Input& input, bool is_dump) {
+  const FileFacts& facts = input.facts();
+  const auto is_same = [&](const KeptFile& one) {
+    return one.device == facts.device && one.inode == facts.inode;
+  };
+  if (std::ranges::any_of(files_, is_same)) return;
+  KeptFile file{.name = name_of_copy(pid, input.name(), is_dump),
+                .source = input.name(),
+                .pid = pid,
+                .is_dump = is_dump,
+                .size = input.text().size(),
+                .device = facts.device,
+                .inode = facts.inode};
+  const Result<void> written = directory_.write(file.name, input.text());
+  if (!written) {
+    failures_.push_back(written.error());
+    return;
+  }
+  files_.push_back(std::move(file));
+}
+
+std::vector<std::string> remove_left_files(const LeftFiles& left, std::span<const KeptFile> files,
+                                           std::span<const ProcessInfo> processes) {
+  Remover in_tmp(left.tmp, left.began_ns);
+  for (const KeptFile& file : files) {
+    if (!is_in(file.source, left.tmp) || !is_named_by_pid(file)) continue;
+    const bool was_asked = std::ranges::find(left.asked, file.pid) != left.asked.end();
+    const bool has_ended = !left.named.empty() && !process_lives(file.pid);
+    if (was_asked || has_ended) in_tmp.remove_copied(file);
+  }
+  Remover in_working(left.working_directory, left.began_ns);
+  for (const Runtime runtime : left.named) {
+    in_working.remove_left(runtime_info(runtime).started, processes);
+  }
+  std::vector<std::string> removed = std::move(in_tmp.removed);
+  removed.insert(removed.end(), in_working.removed.begin(), in_working.removed.end());
+  return removed;
+}
+
+}  // namespace perfmap

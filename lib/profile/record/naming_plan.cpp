@@ -1,0 +1,269 @@
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <cstdlib>
+#include <fcntl.h>
+#include <string>
+#include <string_view>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/descriptor.hpp"
+#include "perfmap/profile/record.hpp"
+#include "perfmap/text.hpp"
+
+namespace perfmap {
+namespace {
+
+/// Programs that start others, which may be of any runtime.
+constexpr std::array<std::string_view, 18> kLaunchers = {
+    "sh",   "bash",    "dash", "zsh",   "fish",    "busybox", "env",   "make",  "ninja",
+    "nice", "timeout", "time", "xargs", "taskset", "setsid",  "nohup", "numactl", "hyperfine"};
+
+std::string_view base_name(std::string_view path) noexcept {
+  return path.substr(path.rfind('/') + 1);
+}
+
+std::string_view value_of(const std::vector<std::string>& environment, std::string_view name) {
+  for (const std::string_view one : environment) {
+    if (one.size() > name.size() && one.starts_with(name) && one[name.size()] == '=') {
+      return one.substr(name.size() + 1);
+    }
+  }
+  return {};
+}
+
+bool is_executable_file(const std::string& path) noexcept {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
+         ::access(path.c_str(), X_OK) == 0;
+}
+
+}  // namespace
+
+std::string program_path(const std::string& program,
+                         const std::vector<std::string>& environment) {
+  if (program.find('/') != std::string::npos) return is_executable_file(program) ? program : "";
+  std::string_view directories = value_of(environment, "PATH");
+  while (!directories.empty()) {
+    const std::string_view directory = directories.substr(0, directories.find(':'));
+    directories.remove_prefix(std::min(directories.size(), directory.size() + 1));
+    if (directory.empty()) continue;
+    std::string path = std::string(directory) + "/" + program;
+    if (is_executable_file(path)) return path;
+  }
+  return {};
+}
+
+namespace {
+
+/// The path with all links followed.
+std::string real_path(const std::string& path) {
+  std::array<char, PATH_MAX> real = {};
+  return ::realpath(path.c_str(), real.data()) != nullptr ? std::string(real.data()) : path;
+}
+
+/// The interpreter of a script, as its first line names it: of "#!/usr/bin/env -S node --x" it is
+/// "node". Empty for other files.
+std::string interpreter_of(const std::string& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  std::array<char, 256> begin = {};
+  const ssize_t size = file.is_open() ? ::read(file.get(), begin.data(), begin.size()) : 0;
+  if (size < 3) return {};
+  std::string_view line(begin.data(), static_cast<std::size_t>(size));
+  if (!line.starts_with("#!")) return {};
+  line = line.substr(2, line.find('\n') - 2);
+  bool is_env = false;
+  while (!line.empty()) {
+    const std::size_t start = line.find_first_not_of(" \t\r");
+    if (start == std::string_view::npos) break;
+    line.remove_prefix(start);
+    const std::string_view word = line.substr(0, line.find_first_of(" \t\r"));
+    line.remove_prefix(word.size());
+    const bool is_option = word.starts_with('-') || word.find('=') != std::string_view::npos;
+    if (is_env && is_option) continue;
+    if (base_name(word) != "env") return std::string(word);
+    is_env = true;
+  }
+  return {};
+}
+
+/// A program of a runtime, and its file.
+struct Found {
+  const RuntimeInfo* runtime = nullptr;
+  std::string path;
+};
+
+/// The runtime whose programs, or whose launcher, has this name; null if there is none.
+const RuntimeInfo* runtime_named(std::string_view path) noexcept {
+  if (const RuntimeInfo* const row = runtime_of_program(path)) return row;
+  const auto rows = all_runtimes();
+  const auto found = std::ranges::find_if(rows, [&](const RuntimeInfo* row) {
+    return !row->signs.launcher.empty() && row->signs.launcher == base_name(path);
+  });
+  return found == rows.end() ? nullptr : *found;
+}
+
+/// The runtime of the command, through scripts. `may_start_others`: it is a script or a shell.
+Found runtime_of_command(const NamingRequest& request, bool& may_start_others) {
+  constexpr int kMaxScripts = 4;
+  std::string program = request.command.empty() ? std::string() : request.command.front();
+  for (int i = 0; i < kMaxScripts && !program.empty(); ++i) {
+    const std::string path = program_path(program, request.environment);
+    if (path.empty()) return {};
+    const RuntimeInfo* row = runtime_named(path);
+    if (row == nullptr) row = runtime_named(real_path(path));
+    if (row != nullptr && row->started.exists()) return {row, path};
+    const std::string_view name = base_name(path);
+    program = interpreter_of(path);
+    if (!program.empty() || std::ranges::find(kLaunchers, name) != kLaunchers.end()) {
+      may_start_others = true;
+    }
+  }
+  return {};
+}
+
+/// A program of that runtime in PATH.
+Found program_of(const RuntimeInfo& runtime, const NamingRequest& request) {
+  std::vector<std::string_view> names = {runtime.signs.launcher};
+  names.insert(names.end(), runtime.signs.programs.begin(), runtime.signs.programs.end());
+  for (const std::string_view name : names) {
+    if (name.empty()) continue;
+    std::string path = program_path(std::string(name), request.environment);
+    if (!path.empty()) return {&runtime, std::move(path)};
+  }
+  return {&runtime, {}};
+}
+
+/// The first number with a point, or else the first number, in what a program prints.
+Version version_in(std::string_view text) noexcept {
+  constexpr std::string_view kDigits = "0123456789";
+  const std::size_t at = text.find_first_of(kDigits);
+  return at == std::string_view::npos ? Version() : parse_version(text.substr(at));
+}
+
+std::string text_of(const Version& version) {
+  return std::to_string(version.major) + "." + std::to_string(version.minor);
+}
+
+class Planner {
+ public:
+  explicit Planner(const NamingRequest& request) : request_(request) {}
+
+  /// `was_asked_for`: it is the command's runtime, or one that the user named, so the reason why
+  /// nothing is set matters.
+  void add(const Found& found, bool was_asked_for);
+  NamingPlan take() { return std::move(plan_); }
+  void set_runtime(Runtime runtime) { plan_.runtime = runtime; }
+
+ private:
+  std::optional<Version> version_of(const Found& found);
+  std::span<const StartVariable> variables_for(const RuntimeInfo& row, const Version& version);
+  void set(const RuntimeInfo& row, const StartVariable& variable);
+  void note(const RuntimeInfo& row, const std::string& why) {
+    if (!was_asked_for_) return;
+    plan_.notes.push_back(std::string(row.guide.title) + ": names are not turned on, because " +
+                          why);
+  }
+
+  const NamingRequest& request_;
+  NamingPlan plan_;
+  bool was_asked_for_ = true;
+};
+
+/// Nothing if a release that matters is unknown.
+std::optional<Version> Planner::version_of(const Found& found) {
+  const StartedNaming& started = found.runtime->started;
+  if (started.first_release.empty()) return Version();
+  if (found.path.empty() || !request_.run) return std::nullopt;
+  const Version version = version_in(request_.run(found.path, started.version_arguments));
+  return version == Version() ? std::nullopt : std::optional(version);
+}
+
+std::span<const StartVariable> Planner::variables_for(const RuntimeInfo& row,
+                                                      const Version& version) {
+  const StartedNaming& started = row.started;
+  if (request_.can_write || started.read_only_variables.empty()) return started.variables;
+  const bool leaves_file = !started.first_with_file.empty() &&
+                           !(version < parse_version(started.first_with_file));
+  if (!leaves_file) return started.read_only_variables;
+  note(row,
+       "it would print a log on standard output if it cannot create a file in the working directory");
+  return {};
+}
+
+void Planner::set(const RuntimeInfo& row, const StartVariable& variable) {
+  std::string value(variable.value);
+  constexpr std::string_view kPlace = "{dir}";
+  if (const std::size_t at = value.find(kPlace); at != std::string::npos) {
+    value.replace(at, kPlace.size(), request_.directory);
+  }
+  const std::string_view users = value_of(request_.environment, variable.name);
+  if (!users.empty()) {
+    if (users.find(value) != std::string_view::npos) return;
+    if (variable.separator == '\0') {
+      plan_.notes.push_back(std::string(variable.name) + " keeps its value " +
+                            shell_word(users));
+      return;
+    }
+    // A list such as ":DIR" begins with its separator.
+    const bool has_separator = value.front() == variable.separator;
+    value = std::string(users) + (has_separator ? "" : std::string(1, variable.separator)) + value;
+  }
+  plan_.variables.push_back({row.runtime, std::string(variable.name), std::move(value)});
+}
+
+void Planner::add(const Found& found, bool was_asked_for) {
+  was_asked_for_ = was_asked_for;
+  const RuntimeInfo& row = *found.runtime;
+  const std::optional<Version> version = version_of(found);
+  if (!version) return note(row, "its version is unknown");
+  if (*version < parse_version(row.started.first_release)) {
+    return note(row, "version " + text_of(*version) + " cannot write them (" +
+                         std::string(row.started.first_release) + " can)");
+  }
+  const std::size_t before = plan_.variables.size();
+  for (const StartVariable& variable : variables_for(row, *version)) set(row, variable);
+  if (plan_.variables.size() == before) return;
+  if (!row.started.ini.empty()) plan_.ini = row.started.ini;
+  if (row.runtime == plan_.runtime) plan_.call_graph = row.started.call_graph;
+  if (!row.started.prints.empty()) {
+    plan_.notes.push_back(std::string(row.guide.title) + " prints " +
+                          std::string(row.started.prints));
+  }
+}
+
+}  // namespace
+
+NamingPlan plan_naming(const NamingRequest& request) {
+  Planner planner(request);
+  bool may_start_others = false;
+  const Found own = runtime_of_command(request, may_start_others);
+  if (own.runtime != nullptr) planner.set_runtime(own.runtime->runtime);
+  for (const RuntimeInfo* const row : all_runtimes()) {
+    if (!row->started.exists()) continue;
+    const bool is_own = row == own.runtime;
+    if (request.runtimes) {
+      if (std::ranges::find(*request.runtimes, row->runtime) == request.runtimes->end()) continue;
+      planner.add(is_own ? own : program_of(*row, request), true);
+    } else if (is_own) {
+      planner.add(own, true);
+    } else if (own.runtime == nullptr && may_start_others) {
+      const Found found = program_of(*row, request);
+      if (!found.path.empty()) planner.add(found, false);
+    }
+  }
+  return planner.take();
+}
+
+std::vector<std::string> environment_with(std::vector<std::string> environment,
+                                          const NamingPlan& plan) {
+  for (const NamingVariable& variable : plan.variables) {
+    const std::string begin = variable.name + "=";
+    std::erase_if(environment, [&](const std::string& one) { return one.starts_with(begin); });
+    environment.push_back(begin + variable.value);
+  }
+  return environment;
+}
+
+}  // namespace perfmap

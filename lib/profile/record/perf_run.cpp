@@ -1,0 +1,235 @@
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <fcntl.h>
+#include <fstream>
+#include <linux/perf_event.h>
+#include <poll.h>
+#include <spawn.h>
+#include <string>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/descriptor.hpp"
+#include "perfmap/profile/record.hpp"
+
+namespace perfmap {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::vector<char*> pointers_to(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+/// What a child starts with: its descriptors and its signals.
+class SpawnSetup {
+ public:
+  SpawnSetup() {
+    ::posix_spawn_file_actions_init(&actions_);
+    ::posix_spawnattr_init(&attributes_);
+    // The program ignores or handles signals that must end a child.
+    sigset_t all;
+    sigemptyset(&all);
+    for (const int signal : {SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGPIPE, SIGXFSZ}) {
+      sigaddset(&all, signal);
+    }
+    ::posix_spawnattr_setsigdefault(&attributes_, &all);
+    sigset_t none;
+    sigemptyset(&none);
+    ::posix_spawnattr_setsigmask(&attributes_, &none);
+    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+  }
+  ~SpawnSetup() {
+    ::posix_spawn_file_actions_destroy(&actions_);
+    ::posix_spawnattr_destroy(&attributes_);
+  }
+  SpawnSetup(const SpawnSetup&) = delete;
+  SpawnSetup& operator=(const SpawnSetup&) = delete;
+
+  void open(int fd, const char* path, int flags) {
+    ::posix_spawn_file_actions_addopen(&actions_, fd, path, flags, 0);
+  }
+  void copy(int fd, int to) { ::posix_spawn_file_actions_adddup2(&actions_, fd, to); }
+  /// Returns the pid; 0 and errno on failure.
+  pid_t spawn(std::vector<std::string> words, std::vector<std::string> environment) {
+    pid_t pid = 0;
+    const std::string program = words.front();
+    const int error =
+        ::posix_spawnp(&pid, program.c_str(), &actions_, &attributes_, pointers_to(words).data(),
+                       pointers_to(environment).data());
+    errno = error;
+    return error == 0 ? pid : 0;
+  }
+
+ private:
+  posix_spawn_file_actions_t actions_{};
+  posix_spawnattr_t attributes_{};
+};
+
+std::vector<std::string> own_environment() {
+  std::vector<std::string> all;
+  for (char** one = environ; one != nullptr && *one != nullptr; ++one) all.emplace_back(*one);
+  return all;
+}
+
+/// Reads until the end, the size, or the time.
+std::string read_some(int fd, std::size_t max_size, Clock::time_point until) {
+  std::string text;
+  std::array<char, 1024> block = {};
+  while (text.size() < max_size) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
+    pollfd ready{fd, POLLIN, 0};
+    if (left <= 0 || ::poll(&ready, 1, static_cast<int>(left)) <= 0) break;
+    const ssize_t size = ::read(fd, block.data(), block.size());
+    if (size <= 0) break;
+    text.append(block.data(), static_cast<std::size_t>(size));
+  }
+  return text;
+}
+
+int exit_status(int status) noexcept {
+  constexpr int kSignaled = 128;
+  return WIFSIGNALED(status) ? kSignaled + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/// The text of a small file of /proc; empty if it cannot be read.
+std::string first_line(const char* path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+Error no_right(pid_t pid, int error) {
+  const std::string what = pid == 0 ? "perf may not record"
+                                    : "perf may not record process " + std::to_string(pid);
+  const std::string paranoid = first_line("/proc/sys/kernel/perf_event_paranoid");
+  constexpr int kUsual = 2;
+  const bool is_strict = !paranoid.empty() && std::atoi(paranoid.c_str()) > kUsual;
+  std::string why;
+  if (error == ENOSYS || (error == EPERM && !is_strict && pid == 0)) {
+    why =
+        "the system call perf_event_open is forbidden here, as in most containers (allow it: docker "
+        "run --cap-add PERFMON --security-opt seccomp=unconfined)";
+  } else if (is_strict) {
+    why = "kernel.perf_event_paranoid is " + paranoid +
+          " (allow it: sudo sysctl kernel.perf_event_paranoid=2, or run as root)";
+  } else if (pid != 0) {
+    why = "it belongs to another user (run as root)";
+  } else {
+    why = std::string("perf_event_open fails: ") + std::generic_category().message(error);
+  }
+  return {Errc::io, what + ": " + why, error, {}};
+}
+
+}  // namespace
+
+std::string output_of(const std::string& path, std::span<const std::string_view> arguments) {
+  constexpr std::size_t kMaxSize = 4096;
+  constexpr auto kMaxTime = std::chrono::seconds(5);
+  std::array<int, 2> ends = {-1, -1};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {};
+  const Descriptor output(ends[0]);
+  Descriptor input(ends[1]);
+  std::vector<std::string> words = {path};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  SpawnSetup setup;
+  setup.open(STDIN_FILENO, "/dev/null", O_RDONLY);
+  setup.copy(input.get(), STDOUT_FILENO);
+  setup.copy(input.get(), STDERR_FILENO);
+  const pid_t pid = setup.spawn(std::move(words), own_environment());
+  input = Descriptor();
+  if (pid == 0) return {};
+  std::string text = read_some(output.get(), kMaxSize, Clock::now() + kMaxTime);
+  // A program that does not end by itself is not waited for.
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
+  return text;
+}
+
+std::vector<std::string> perf_record_arguments(const PerfRecordOptions& options) {
+  // -N: perf copies no files into ~/.debug. jitdumps have the times of the monotonic clock.
+  std::vector<std::string> words = {options.perf, "record", "-q", "-N", "-k", "mono", "-F",
+                                    std::to_string(options.frequency), "--call-graph",
+                                    options.call_graph};
+  // Large copies of stacks fill a small buffer before perf reads it. Only root may always lock more
+  // memory than perf's default.
+  if (::geteuid() == 0) words.insert(words.end(), {"-m", "16M"});
+  if (!options.event.empty()) words.insert(words.end(), {"-e", options.event});
+  if (options.off_cpu) words.emplace_back("--off-cpu");
+  words.insert(words.end(), {"-o", options.output});
+  if (options.command.empty()) {
+    std::string pids;
+    for (const pid_t pid : options.pids) {
+      pids += (pids.empty() ? "" : ",") + std::to_string(pid);
+    }
+    words.insert(words.end(), {"-p", pids});
+    return words;
+  }
+  words.emplace_back("--");
+  words.insert(words.end(), options.command.begin(), options.command.end());
+  return words;
+}
+
+std::optional<Error> why_not_recorded(pid_t pid) {
+  perf_event_attr attributes{};
+  attributes.size = sizeof attributes;
+  attributes.type = PERF_TYPE_SOFTWARE;
+  attributes.config = PERF_COUNT_SW_CPU_CLOCK;
+  attributes.disabled = 1;
+  attributes.exclude_kernel = 1;
+  const Descriptor event(static_cast<int>(
+      ::syscall(SYS_perf_event_open, &attributes, pid, -1, -1, PERF_FLAG_FD_CLOEXEC)));
+  if (event.is_open()) return std::nullopt;
+  if (errno == ESRCH) return no_process(pid);
+  return no_right(pid, errno);
+}
+
+Result<PerfRun> PerfRun::start(const PerfRecordOptions& options) {
+  SpawnSetup setup;
+  const pid_t pid = setup.spawn(perf_record_arguments(options), options.environment);
+  if (pid != 0) return PerfRun(pid);
+  const std::string advice =
+      errno == ENOENT ? " (Debian: apt install linux-perf; Ubuntu: apt install linux-tools-generic; "
+                        "--perf PATH names another one)"
+                      : "";
+  return Failure({errno == ENOENT ? Errc::not_found : Errc::io,
+                  "cannot run " + options.perf + ": " + std::generic_category().message(errno) +
+                      advice,
+                  errno,
+                  {}});
+}
+
+PerfRun::~PerfRun() {
+  if (pid_ == 0) return;
+  stop();
+  ::waitpid(pid_, nullptr, 0);
+}
+
+void PerfRun::stop() noexcept {
+  if (pid_ != 0) ::kill(pid_, SIGINT);
+}
+
+std::optional<int> PerfRun::wait(int milliseconds) noexcept {
+  const auto until = Clock::now() + std::chrono::milliseconds(milliseconds);
+  for (;;) {
+    int status = 0;
+    const pid_t ended = ::waitpid(pid_, &status, WNOHANG);
+    if (ended == pid_) {
+      pid_ = 0;
+      return exit_status(status);
+    }
+    if (Clock::now() >= until) return std::nullopt;
+    constexpr timespec kMoment{0, 5'000'000};
+    ::nanosleep(&kMoment, nullptr);
+  }
+}
+
+}  // namespace perfmap

@@ -1,0 +1,139 @@
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <fcntl.h>
+#include <filesystem>
+#include <string>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/descriptor.hpp"
+#include "perfmap/json.hpp"
+#include "perfmap/output_file.hpp"
+#include "perfmap/profile/record.hpp"
+
+namespace perfmap {
+namespace {
+
+Error refusal(const std::string& path, const std::string& why) {
+  return {Errc::refused, "cannot create " + path + ": " + why, 0, {}};
+}
+
+/// Whether a directory is there already that can be used: empty, and ours.
+Result<bool> is_usable(const OutputPlace& place, const std::string& path) {
+  const struct stat* const there = place.existing();
+  if (there == nullptr) return false;
+  if (!S_ISDIR(there->st_mode)) {
+    return Failure(refusal(path, "it exists and is not a directory"));
+  }
+  if (there->st_uid != ::geteuid()) return Failure(refusal(path, "it belongs to another user"));
+  std::error_code error;
+  if (!std::filesystem::is_empty(path, error) || error) {
+    return Failure(refusal(path, "it exists and is not empty"));
+  }
+  return true;
+}
+
+Result<std::string> absolute_path(const std::string& path) {
+  std::array<char, PATH_MAX> real = {};
+  if (::realpath(path.c_str(), real.data()) != nullptr) return std::string(real.data());
+  return Failure(system_error("cannot open " + path, errno));
+}
+
+void write_texts(JsonWriter& json, std::string_view key, const std::vector<std::string>& texts) {
+  json.key(key);
+  json.begin_array();
+  for (const std::string& text : texts) json.string(text);
+  json.end_array();
+}
+
+void write_file(JsonWriter& json, const KeptFile& file) {
+  json.begin_object();
+  json.member("kind", file.is_dump ? "dump" : "map");
+  json.text_members("path", file.name);
+  json.text_members("source", file.source);
+  json.key("pid");
+  json.integer(file.pid);
+  json.member("size", file.size);
+  json.end_object();
+}
+
+}  // namespace
+
+Result<RecordingDirectory> RecordingDirectory::create(const std::string& path) {
+  std::string name = path.substr(0, path.find_last_not_of('/') + 1);
+  if (name.empty()) return Failure(refusal(path, "the name of the directory is empty"));
+  const Result<OutputPlace> place = OutputPlace::find(name, OutputPlace::Last::kept);
+  if (!place) return Failure(place.error());
+  const Result<bool> usable = is_usable(*place, name);
+  if (!usable) return Failure(usable.error());
+  if (!*usable && ::mkdirat(place->directory(), place->name().c_str(), 0700) != 0) {
+    return Failure(system_error("cannot create " + name, errno));
+  }
+  Result<std::string> absolute = absolute_path(name);
+  if (!absolute) return Failure(absolute.error());
+  return RecordingDirectory(*std::move(absolute), !*usable);
+}
+
+Result<void> RecordingDirectory::write(const std::string& name, std::string_view bytes) const {
+  const std::string path = path_ + "/" + name;
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  const Descriptor file(::open(path.c_str(), kFlags, 0600));
+  if (!file.is_open()) return Failure(system_error("cannot write " + path, errno));
+  OutputFile out = OutputFile::to_descriptor(file.get(), path);
+  out.write(bytes);
+  return out.flush();
+}
+
+Result<void> RecordingDirectory::write_below(const std::string& subdirectory,
+                                             const std::string& name,
+                                             std::string_view bytes) const {
+  const std::string path = path_ + "/" + subdirectory;
+  // Readable for the recorded program, which may run as another user.
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+    return Failure(system_error("cannot create " + path, errno));
+  }
+  return write(subdirectory + "/" + name, bytes);
+}
+
+void RecordingDirectory::discard() const noexcept {
+  std::error_code ignored;
+  std::filesystem::remove(recording(), ignored);
+  std::filesystem::remove_all(path_ + "/ini", ignored);
+  if (was_made_) std::filesystem::remove(path_, ignored);
+}
+
+Result<void> write_manifest(const RecordingDirectory& directory,
+                            const RecordingManifest& manifest, std::span<const KeptFile> files) {
+  Result<OutputFile> out =
+      OutputFile::replace(directory.path() + "/" + std::string(kRecordingManifestName));
+  if (!out) return Failure(std::move(out.error()));
+  out->make_private();  // command lines may have passwords
+  JsonWriter json(*out);
+  json.begin_object();
+  json.member("schema", "perfmap.recording/1");
+  write_texts(json, "command", manifest.command);
+  json.key("pids");
+  json.begin_array();
+  for (const pid_t pid : manifest.pids) json.integer(pid);
+  json.end_array();
+  write_texts(json, "perf", manifest.perf);
+  json.key("exit_status");
+  json.integer(manifest.exit_status);
+  json.key("variables");
+  json.begin_object();
+  for (const NamingVariable& variable : manifest.variables) {
+    json.member(variable.name, variable.value);
+  }
+  json.end_object();
+  json.key("files");
+  json.begin_array();
+  for (const KeptFile& file : files) write_file(json, file);
+  json.end_array();
+  json.end_object();
+  json.newline();
+  return out->commit();
+}
+
+}  // namespace perfmap

@@ -1,0 +1,256 @@
+"""Records programs of real runtimes with `perfmap record`: record.py PERFMAP
+
+Each program spends known shares of its time in three functions. Exit status 77: perf cannot record.
+"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from json_schema import check
+
+PERFMAP = str(pathlib.Path(sys.argv[1]).resolve())
+SCHEMA = json.loads((pathlib.Path(__file__).resolve().parents[2] /
+                     "docs/schema/perfmap.recording-1.json").read_text())
+SHARES = {"hot50": 50, "hot30": 30, "hot20": 20}
+SECONDS = 3
+LOOP = "let s = 0; for (let i = 0; i < n; i++) { s += Math.sqrt(i) * i % 7 } return s"
+NODE = "".join(f"function {name}(n) {{ {LOOP} }}\n" for name in SHARES) + """
+const seconds = Number(process.argv[2]);
+const end = Date.now() + 1000 * seconds;
+let x = 0;
+while (Date.now() < end) { x += hot50(50000) + hot30(30000) + hot20(20000) }
+console.log("done", x > 0);
+"""
+JAVA = "public class Hot {\n" + "".join(
+    f"static double {name}(int n) {{ double s = 0; for (int i = 0; i < n; i++) s += Math.sqrt(i) * i % 7; return s; }}\n"
+    for name in SHARES) + """
+public static void main(String[] words) {
+  long end = System.currentTimeMillis() + 1000 * Long.parseLong(words[0]);
+  double x = 0;
+  while (System.currentTimeMillis() < end) x += hot50(50000) + hot30(30000) + hot20(20000);
+  System.out.println("done " + (x > 0));
+}}
+"""
+CPP = "#include <chrono>\n#include <cmath>\n#include <cstdio>\n#include <cstdlib>\n" + "".join(
+    f"__attribute__((noinline)) double {name}(int n) {{ double s = 0; for (int i = 0; i < n; i++) s += std::fmod(std::sqrt(i) * i, 7); return s; }}\n"
+    for name in SHARES) + """
+int main(int, char** words) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(std::atoi(words[1]));
+  double x = 0;
+  while (std::chrono::steady_clock::now() < end) x += hot50(50000) + hot30(30000) + hot20(20000);
+  std::puts(x > 0 ? "done true" : "done false");
+}
+"""
+
+
+def run(*words, cwd, expected=0, env=None):
+    done = subprocess.run([PERFMAP, *words], cwd=cwd, capture_output=True, text=True,
+                          env={**os.environ, **(env or {})})
+    assert done.returncode == expected, (words, done.returncode, done.stdout, done.stderr)
+    return done
+
+
+def stacks(directory, cwd):
+    """(frames, samples) of each stack of the recording."""
+    for line in run("stacks", directory, "--merge-tiers", cwd=cwd).stdout.splitlines():
+        frames, count = line.rsplit(" ", 1)
+        yield frames.split(";"), int(count)
+
+
+def check_shares(directory, cwd, what):
+    found = dict.fromkeys(SHARES, 0)
+    for frames, count in stacks(directory, cwd):
+        text = ";".join(frames)
+        for name in SHARES:
+            if re.search(rf"\b{name}\b", text):
+                found[name] += count
+    whole = sum(found.values())
+    assert whole > 300, (what, found)
+    for name, share in SHARES.items():
+        measured = 100 * found[name] / whole
+        assert abs(measured - share) <= 3, (what, name, measured, found)
+
+
+def totals(directory, cwd, comm):
+    done = run("stacks", directory, "--stats", "--format", "jsonl", cwd=cwd)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    return next(row for row in rows if row["pid"] is not None and row["comm"] == comm)
+
+
+def check_complete(directory, cwd, comm):
+    row = totals(directory, cwd, comm)
+    assert row["ends"]["root"] >= 0.98 * row["samples"], row
+    assert row["unnamed_jit_frames"] <= 0.01 * row["frames"], row
+
+
+def read_manifest(directory):
+    path = pathlib.Path(directory, "recording.json")
+    manifest = json.loads(path.read_text())
+    check(manifest, SCHEMA, SCHEMA)
+    assert path.stat().st_mode & 0o777 == 0o600 and path.parent.stat().st_mode & 0o777 == 0o700
+    for file in manifest["files"]:
+        assert pathlib.Path(directory, file["path"]).stat().st_size == file["size"]
+    return manifest
+
+
+def check_nothing_left(cwd, before, manifest):
+    assert set(os.listdir(cwd)) == before, os.listdir(cwd)
+    for file in manifest["files"]:
+        assert not os.path.exists(file["source"]), file
+
+
+def record_started(cwd, directory, command, comm):
+    """The program's output is unchanged, its names are complete, and nothing is left."""
+    before = set(os.listdir(cwd)) | {directory}
+    done = run("record", "-o", directory, "--", *command, cwd=cwd)
+    assert done.stdout == "done true\n", done.stdout
+    assert f"perfmap report {directory}" in done.stderr, done.stderr
+    manifest = read_manifest(f"{cwd}/{directory}")
+    assert manifest["command"] == command and manifest["exit_status"] == 0
+    check_nothing_left(cwd, before, manifest)
+    check_shares(directory, cwd, comm)
+    check_complete(directory, cwd, comm)
+    return done, manifest
+
+
+def node_is_named(cwd):
+    pathlib.Path(cwd, "hot.js").write_text(NODE)
+    done, manifest = record_started(cwd, "node1", ["node", "hot.js", str(SECONDS)], "node")
+    assert "set NODE_OPTIONS=" in done.stderr
+    assert [file["kind"] for file in manifest["files"]] == ["map"]
+    # The directory works elsewhere, without the files of this machine's /tmp.
+    shutil.move(f"{cwd}/node1", f"{cwd}/moved")
+    check_complete("moved", cwd, "node")
+    run("doctor", "moved", cwd=cwd)
+    check_complete("moved/perf.data", cwd, "node")
+
+
+def java_is_named(cwd):
+    pathlib.Path(cwd, "Hot.java").write_text(JAVA)
+    subprocess.run(["javac", "Hot.java"], cwd=cwd, check=True)
+    done, _ = record_started(cwd, "java1", ["java", "-cp", ".", "Hot", str(SECONDS)], "java")
+    assert "Picked up JAVA_TOOL_OPTIONS" in done.stderr
+
+
+def living_jvm_is_asked(cwd):
+    jvm = subprocess.Popen(["java", "-XX:+PreserveFramePointer", "-cp", ".", "Hot", "8"], cwd=cwd,
+                           stdout=subprocess.PIPE, text=True)
+    time.sleep(1.5)
+    run("record", "-o", "jvm1", "-p", str(jvm.pid), "--duration", "2", cwd=cwd)
+    manifest = read_manifest(f"{cwd}/jvm1")
+    assert manifest["pids"] == [jvm.pid] and manifest["command"] == []
+    assert not os.path.exists(manifest["files"][0]["source"])
+    assert jvm.communicate()[0] == "done true\n"  # no dump of its stacks
+    check_complete("jvm1", cwd, "java")
+
+
+def jvm_that_forbids_attaching_is_left_alone(cwd):
+    jvm = subprocess.Popen(["java", "-XX:+DisableAttachMechanism", "-cp", ".", "Hot", "4"], cwd=cwd,
+                           stdout=subprocess.PIPE, text=True)
+    time.sleep(1)
+    done = run("record", "-o", "jvm2", "-p", str(jvm.pid), "--duration", "1", cwd=cwd)
+    assert "it runs with -XX:+DisableAttachMechanism" in done.stderr, done.stderr
+    assert jvm.communicate()[0] == "done true\n"
+
+
+def cpp_is_complete(cwd):
+    pathlib.Path(cwd, "hot.cpp").write_text(CPP)
+    subprocess.run(["g++", "-O2", "-g", "-o", "hot", "hot.cpp"], cwd=cwd, check=True)
+    _, manifest = record_started(cwd, "cpp1", ["./hot", str(SECONDS)], "hot")
+    assert manifest["variables"] == {}
+
+
+def erlang_is_named(cwd):
+    work = ("[lists:foldl(fun(X, A) -> A + X rem 7 end, 0, lists:seq(1, 100000)) || _ <- [1, 2, 3]], "
+            "io:format(\"done true~n\"), halt().")
+    done = run("record", "-o", "erl1", "--", "erl", "-noshell", "-eval", work, cwd=cwd)
+    assert done.stdout == "done true\n"
+    kinds = sorted(file["kind"] for file in read_manifest(f"{cwd}/erl1")["files"])
+    assert kinds == ["dump", "map"], kinds
+    row = totals("erl1", cwd, "beam.smp")
+    assert row["unnamed_jit_frames"] <= 0.01 * row["frames"], row
+
+
+def children_are_named(cwd):
+    before = set(os.listdir(cwd)) | {"shell1"}
+    done = run("record", "-o", "shell1", "--", "sh", "-c", "node hot.js 1; node hot.js 1", cwd=cwd)
+    assert done.stdout == "done true\n" * 2
+    manifest = read_manifest(f"{cwd}/shell1")
+    check_nothing_left(cwd, before, manifest)
+    assert len(manifest["files"]) == 2
+    check_complete("shell1", cwd, "node")
+
+
+def ctrl_c_keeps_the_data(cwd):
+    program = "setInterval(() => { let s = 0; for (let i = 0; i < 1e6; i++) s += i % 7 }, 10)"
+    record = subprocess.Popen([PERFMAP, "record", "-o", "int1", "--", "node", "-e", program],
+                              cwd=cwd, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    time.sleep(2)
+    os.killpg(record.pid, signal.SIGINT)
+    said = record.communicate(timeout=60)[1]
+    assert record.returncode == 0 and "perfmap report int1" in said, said
+    read_manifest(f"{cwd}/int1")
+    assert totals("int1", cwd, "node")["samples"] > 20
+
+
+def statuses_are_true(cwd):
+    run("record", "-o", "s1", "--", "sh", "-c", "exit 7", cwd=cwd)
+    run("record", "-o", "s2", "--propagate", "--", "sh", "-c", "exit 7", cwd=cwd, expected=7)
+    done = run("record", "-o", "s2", "--", "true", cwd=cwd, expected=2)
+    assert done.stderr == "perfmap: error: cannot create s2: it exists and is not empty\n"
+    done = run("record", "-o", "s3", "--perf", "/nowhere/perf", "--", "true", cwd=cwd, expected=2)
+    assert "cannot run /nowhere/perf" in done.stderr
+    done = run("record", "-o", "s3", "-e", "nosuch", "--", "true", cwd=cwd, expected=2)
+    assert "perf record ended with status 129" in done.stderr, done.stderr
+    done = run("record", "-o", "s3", "-p", "4194304", cwd=cwd, expected=2)
+    assert done.stderr == "perfmap: error: no process 4194304\n", done.stderr
+    assert not os.path.exists(f"{cwd}/s3")
+    os.symlink("/", f"{cwd}/link")
+    run("record", "-o", "link", "--", "true", cwd=cwd, expected=2)
+
+
+def planted_files_stay(cwd):
+    """Files that the recorded program did not write are neither copied nor removed."""
+    victim = pathlib.Path(cwd, "isolate-0x1-1-v8.log")
+    victim.write_text("mine")
+    linked = pathlib.Path(cwd, "kept")
+    linked.write_text("kept")
+    script = ("ln -s kept isolate-0x1-$$-v8.log; ln kept isolate-0x2-$$-v8.log; "
+              "mkdir isolate-0x3-$$-v8.log; ln -s kept ${PERFMAP_TMPDIR}/perf-$$.map; :")
+    done = run("record", "-o", "p1", "--", "sh", "-c", script, cwd=cwd,
+               env={"PERFMAP_TMPDIR": str(cwd)})
+    assert victim.read_text() == "mine" and linked.read_text() == "kept", done.stderr
+    assert len([name for name in os.listdir(cwd) if name.startswith("isolate-")]) == 4
+    assert read_manifest(f"{cwd}/p1")["files"] == []
+
+
+def main():
+    with tempfile.TemporaryDirectory() as cwd:
+        probe = subprocess.run(["perf", "record", "-q", "-o", f"{cwd}/probe", "true"],
+                               capture_output=True) if shutil.which("perf") else None
+        if probe is None or probe.returncode != 0:
+            print("perf cannot record here")
+            sys.exit(77)
+    tests = [(statuses_are_true, None), (cpp_is_complete, "g++"), (node_is_named, "node"),
+             (children_are_named, "node"), (ctrl_c_keeps_the_data, "node"),
+             (planted_files_stay, "node"), (java_is_named, "javac"), (living_jvm_is_asked, "javac"),
+             (jvm_that_forbids_attaching_is_left_alone, "javac"), (erlang_is_named, "erl")]
+    with tempfile.TemporaryDirectory() as cwd:
+        for test, program in tests:
+            name = test.__name__.replace("_", " ")
+            if program is not None and shutil.which(program) is None:
+                print(f"skipped: {name}: no {program}")
+                continue
+            test(cwd)
+            print(name, flush=True)
+
+
+main()

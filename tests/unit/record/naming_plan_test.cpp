@@ -1,0 +1,202 @@
+// Which variables a recorder sets for a command.
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <stdlib.h>
+
+#include "perfmap/profile/record.hpp"
+#include "support/catch.hpp"
+
+namespace perfmap {
+namespace {
+
+/// A directory of programs that exist only by name, and what they print as their version.
+class Programs {
+ public:
+  Programs() {
+    std::string path = std::filesystem::temp_directory_path() / "programs-XXXXXX";
+    REQUIRE(::mkdtemp(path.data()) != nullptr);
+    directory_ = path;
+  }
+  ~Programs() { std::filesystem::remove_all(directory_); }
+  Programs(const Programs&) = delete;
+  Programs& operator=(const Programs&) = delete;
+
+  void add(const std::string& name, const std::string& text = "\x7f" "ELF") {
+    const std::string path = directory_ / name;
+    std::ofstream(path) << text;
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  }
+  NamingRequest request(std::vector<std::string> command, const std::string& version) const {
+    NamingRequest request;
+    request.command = std::move(command);
+    request.environment = {"PATH=/nowhere:" + directory_.string()};
+    request.directory = "/recording";
+    request.run = [version](const std::string&, std::span<const std::string_view>) {
+      return version;
+    };
+    return request;
+  }
+  std::string path(const std::string& name) const { return directory_ / name; }
+
+ private:
+  std::filesystem::path directory_;
+};
+
+std::string value_of(const NamingPlan& plan, std::string_view name) {
+  const auto found = std::ranges::find_if(
+      plan.variables, [name](const NamingVariable& one) { return one.name == name; });
+  return found == plan.variables.end() ? "none" : found->value;
+}
+
+constexpr const char* kNode = "--perf-basic-prof --interpreted-frames-native-stack";
+
+}  // namespace
+
+TEST_CASE("a program of a runtime gets the variables of that runtime alone", "[record]") {
+  Programs programs;
+  programs.add("node");
+  programs.add("java");
+  const NamingPlan plan = plan_naming(programs.request({"node", "a.js"}, "v20.20.2\n"));
+  CHECK(plan.runtime == Runtime::v8);
+  CHECK(plan.variables.size() == 1);
+  CHECK(value_of(plan, "NODE_OPTIONS") == kNode);
+  CHECK(plan.notes.empty());
+}
+
+TEST_CASE("options are appended to those of the user, once", "[record]") {
+  Programs programs;
+  programs.add("node");
+  NamingRequest request = programs.request({"node"}, "v20.1.0");
+  request.environment.push_back("NODE_OPTIONS=--max-old-space-size=64");
+  CHECK(value_of(plan_naming(request), "NODE_OPTIONS") ==
+        std::string("--max-old-space-size=64 ") + kNode);
+  request.environment.back() = std::string("NODE_OPTIONS=") + kNode;
+  CHECK(plan_naming(request).variables.empty());
+}
+
+TEST_CASE("a release that refuses an option gets none", "[record]") {
+  Programs programs;
+  programs.add("ruby");
+  programs.add("java");
+  const NamingPlan old = plan_naming(programs.request({"ruby"}, "ruby 3.1.2p20 (2022-04-12)"));
+  CHECK(old.variables.empty());
+  REQUIRE(old.notes.size() == 1);
+  CHECK(old.notes[0] ==
+        "Ruby (YJIT): names are not turned on, because version 3.1 cannot write them (3.3 can)");
+  CHECK(value_of(plan_naming(programs.request({"ruby"}, "ruby 3.3.0")), "RUBYOPT") ==
+        "--yjit --yjit-perf");
+  const NamingPlan silent = plan_naming(programs.request({"java"}, ""));
+  CHECK(silent.variables.empty());
+  REQUIRE(silent.notes.size() == 1);
+  CHECK(silent.notes[0].ends_with("because its version is unknown"));
+}
+
+TEST_CASE("a script is a program of its interpreter", "[record]") {
+  Programs programs;
+  programs.add("node");
+  programs.add("java");
+  programs.add("npm", "#!/usr/bin/env -S A=1 node\n");
+  const NamingPlan plan = plan_naming(programs.request({"npm", "start"}, "v22.1.0"));
+  CHECK(plan.runtime == Runtime::v8);
+  CHECK(plan.variables.size() == 1);
+}
+
+TEST_CASE("a shell may start any runtime in PATH, another program none", "[record]") {
+  Programs programs;
+  programs.add("node");
+  programs.add("mono");
+  programs.add("sh");
+  programs.add("server");
+  programs.add("run", "#!/bin/sh\nnode x.js\n");
+  for (const char* const launcher : {"sh", "run"}) {
+    const NamingPlan plan = plan_naming(programs.request({launcher}, "v20.0.0"));
+    CHECK(plan.runtime == Runtime::unknown);
+    CHECK(value_of(plan, "NODE_OPTIONS") == kNode);
+    CHECK(value_of(plan, "MONO_ENV_OPTIONS") == "--jitmap");
+    CHECK(value_of(plan, "JAVA_TOOL_OPTIONS") == "none");
+  }
+  CHECK(plan_naming(programs.request({"server"}, "v20.0.0")).variables.empty());
+  CHECK(plan_naming(programs.request({"missing"}, "v20.0.0")).variables.empty());
+  CHECK(plan_naming(programs.request({}, "v20.0.0")).variables.empty());
+}
+
+TEST_CASE("Erlang's own stacks need frame pointers, other programs' do not", "[record]") {
+  Programs programs;
+  programs.add("erl");
+  programs.add("sh");
+  const NamingPlan plan = plan_naming(programs.request({"erl"}, "25"));
+  CHECK(value_of(plan, "ERL_FLAGS") == "+JPperf true");
+  CHECK(plan.call_graph == "fp");
+  CHECK(plan_naming(programs.request({"sh"}, "25")).call_graph.empty());
+}
+
+TEST_CASE("chosen runtimes replace the search", "[record]") {
+  Programs programs;
+  programs.add("node");
+  programs.add("server");
+  NamingRequest request = programs.request({"server"}, "v20.0.0");
+  request.runtimes = {Runtime::v8};
+  CHECK(value_of(plan_naming(request), "NODE_OPTIONS") == kNode);
+  request = programs.request({"node"}, "v20.0.0");
+  request.runtimes.emplace();
+  CHECK(plan_naming(request).variables.empty());
+}
+
+TEST_CASE("in a directory without write permission Node.js gets no log", "[record]") {
+  Programs programs;
+  programs.add("node");
+  NamingRequest request = programs.request({"node"}, "v20.0.0");
+  request.can_write = false;
+  CHECK(value_of(plan_naming(request), "NODE_OPTIONS") ==
+        "--perf-basic-prof-only-functions --interpreted-frames-native-stack");
+  request = programs.request({"node"}, "v24.1.0");
+  request.can_write = false;
+  const NamingPlan plan = plan_naming(request);
+  CHECK(plan.variables.empty());
+  CHECK(plan.notes.size() == 1);
+}
+
+TEST_CASE("PHP reads a file of settings in addition to its own", "[record]") {
+  Programs programs;
+  programs.add("php");
+  NamingRequest request = programs.request({"php"}, "");
+  NamingPlan plan = plan_naming(request);
+  CHECK(value_of(plan, "PHP_INI_SCAN_DIR") == ":/recording/ini");
+  CHECK(plan.ini.find("opcache.jit_debug=0x10\n") != std::string::npos);
+  request.environment.push_back("PHP_INI_SCAN_DIR=/etc/php");
+  plan = plan_naming(request);
+  CHECK(value_of(plan, "PHP_INI_SCAN_DIR") == "/etc/php:/recording/ini");
+}
+
+TEST_CASE("a value that cannot be extended stays the user's", "[record]") {
+  Programs programs;
+  programs.add("python3");
+  NamingRequest request = programs.request({"python3"}, "Python 3.12.1");
+  CHECK(value_of(plan_naming(request), "PYTHONPERFSUPPORT") == "1");
+  request.environment.push_back("PYTHONPERFSUPPORT=0");
+  const NamingPlan plan = plan_naming(request);
+  CHECK(plan.variables.empty());
+  REQUIRE(plan.notes.size() == 1);
+  CHECK(plan.notes[0] == "PYTHONPERFSUPPORT keeps its value 0");
+}
+
+TEST_CASE("variables replace those of the environment", "[record]") {
+  NamingPlan plan;
+  plan.variables = {{Runtime::v8, "A", "new"}};
+  CHECK(environment_with({"A=old", "AB=1"}, plan) == std::vector<std::string>{"AB=1", "A=new"});
+}
+
+TEST_CASE("hostile first lines of scripts end the search", "[record]") {
+  Programs programs;
+  programs.add("loop", "#!" + programs.path("loop") + "\n");
+  programs.add("long", "#!" + std::string(100000, 'x'));
+  programs.add("env", "#!/usr/bin/env env env env -S\n");
+  programs.add("none", "#!\n");
+  for (const char* const name : {"loop", "long", "env", "none"}) {
+    CHECK(plan_naming(programs.request({name}, "1.0")).runtime == Runtime::unknown);
+  }
+}
+
+}  // namespace perfmap
