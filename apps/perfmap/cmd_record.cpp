@@ -76,11 +76,11 @@ Result<std::optional<std::vector<Runtime>>> chosen_runtimes(const std::string& t
       for (const RuntimeInfo* const row : rows) {
         if (row->started.exists()) known += " " + std::string(process_word(row->runtime));
       }
-      return Failure({Errc::invalid_argument,
-                      "--runtime: '" + std::string(word) + "' is not auto, none or a list of:" +
-                          known,
-                      0,
-                      {}});
+      return Failure(
+          {Errc::invalid_argument,
+           "--runtime: '" + std::string(word) + "' is not auto, none or a list of:" + known,
+           0,
+           {}});
     }
     chosen.push_back((*found)->runtime);
   }
@@ -96,7 +96,8 @@ std::string short_name(const RecordOptions& options) {
   std::ifstream file("/proc/" + std::to_string(options.pids.front()) + "/comm");
   std::string comm;
   std::getline(file, comm);
-  std::ranges::replace_if(comm, [](char c) { return c == '/' || c <= ' '; }, '_');
+  std::ranges::replace_if(
+      comm, [](char c) { return c == '/' || c <= ' '; }, '_');
   return comm.empty() ? std::to_string(options.pids.front()) : comm;
 }
 
@@ -158,7 +159,7 @@ struct Session {
   NamingPlan plan;
   PerfRecordOptions perf;
   std::int64_t began_ns = 0;
-  int status = 0;  // of perf
+  int status = 0;                 // of perf
   std::vector<pid_t> asked = {};  // see LeftFiles
 };
 
@@ -179,15 +180,16 @@ Result<void> check_options(const RecordOptions& options) {
   if (!options.command.empty() && options.all_children) {
     return invalid("--all-children requires -p: all children of a command are recorded");
   }
-  if (options.propagate && options.command.empty()) return invalid("--propagate requires a command");
+  if (options.propagate && options.command.empty())
+    return invalid("--propagate requires a command");
   const auto runtimes = chosen_runtimes(options.runtime);
   return runtimes ? Result<void>() : Failure(runtimes.error());
 }
 
 /// perf ignores --off-cpu with a warning if it was built without BPF programs.
 Result<void> check_off_cpu(const RecordOptions& options) {
-  constexpr std::array<std::string_view, 6> kTry = {"record", "--off-cpu", "-o",
-                                                    "/dev/null", "--",     "true"};
+  constexpr std::array<std::string_view, 6> kTry = {"record",    "--off-cpu", "-o",
+                                                    "/dev/null", "--",        "true"};
   if (!options.off_cpu) return {};
   if (output_of(options.perf, kTry).find("ignored") == std::string::npos) return {};
   return Failure({Errc::unsupported,
@@ -326,10 +328,10 @@ void print_process(const RecordedProcessState& process, const Console& console) 
           ? std::string()
           : " (" + std::string(runtime_info(process.runtime).guide.title) + ")";
   const auto rooted = counts.ends[static_cast<std::size_t>(StackEnd::root)];
-  std::string line = "  " + one_line(counts.comm, true) + " " + std::to_string(counts.pid) + title +
-                     ": " + counted(counts.samples, "sample") + ", stacks to the root: " +
-                     share(rooted, counts.samples) + ", frames with a name: " +
-                     share(counts.frames - counts.unnamed, counts.frames);
+  std::string line =
+      "  " + one_line(counts.comm, true) + " " + std::to_string(counts.pid) + title + ": " +
+      counted(counts.samples, "sample") + ", stacks to the root: " + share(rooted, counts.samples) +
+      ", frames with a name: " + share(counts.frames - counts.unnamed, counts.frames);
   if (process.jit_frames != 0) {
     line += ", JIT frames with a name: " +
             share(process.jit_frames - process.unnamed_jit, process.jit_frames);
@@ -341,8 +343,8 @@ void print_summary(const Kept& kept, const std::string& typed, const Console& co
   constexpr std::size_t kMaxShown = 8;
   const RecordingDiagnosis& diagnosis = kept.diagnosis;
   console.note("recorded " + counted(diagnosis.total.samples, "sample") + " in " +
-               tenths_text(kept.span_ns) + " of " + counted(kept.processes, "process", "processes") +
-               ": " + typed);
+               tenths_text(kept.span_ns) + " of " +
+               counted(kept.processes, "process", "processes") + ": " + typed);
   std::vector<const RecordedProcessState*> processes;
   for (const RecordedProcessState& process : diagnosis.processes) processes.push_back(&process);
   std::ranges::stable_sort(processes, [](const auto* a, const auto* b) {
@@ -388,8 +390,7 @@ RecordingManifest manifest_of(const Session& session) {
 ExitCode finish(const Session& session, const std::string& typed, const Console& console) {
   const Result<Kept> kept = keep(session, console);
   if (!kept) return fail_without_recording(session, kept.error(), console);
-  const Result<void> written =
-      write_manifest(session.directory, manifest_of(session), kept->files);
+  const Result<void> written = write_manifest(session.directory, manifest_of(session), kept->files);
   if (!written) return console.fail(written.error());
   print_summary(*kept, typed, console);
   return session.options.propagate ? static_cast<ExitCode>(session.status) : ExitCode::ok;

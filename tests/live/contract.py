@@ -344,7 +344,7 @@ def one_source():
 def order():
     for command in COMMANDS:
         usage = run([command, "--help"])[0].splitlines()[0]
-        assert re.search(r"SOURCE|RECORDING|PID|LOG| A B ", usage) or command == "gc", usage
+        assert re.search(r"SOURCE|RECORDING|PID|LOG|COMMAND| A B ", usage) or command == "gc", usage
     assert "expected a SOURCE" in run("resolve 1000 4242", status=2)[1]
     assert name_of("1000", "-m a.map later.map") == "later"
     assert name_of("1000", "later.map -i a.map") == "one"
@@ -389,6 +389,30 @@ def words_of_resolve():
     write("beef", "beef 10 file\n")
     assert run("resolve beef a.map")[0].startswith("beef [unknown]")
     assert name_of("beef", "./beef") == "file"
+
+
+@says("A RECORDING may be a directory of `record`.",
+      "Then names come from the files in it, unless `--map-dir` is given.")
+def recording_directory():
+    os.makedirs("recorded", exist_ok=True)
+    os.makedirs("named", exist_ok=True)
+    shutil.copy(NODE / "perf-603.data", "recorded/perf.data")
+    samples = [json.loads(line) for line in run("stacks recorded --format jsonl")[0].splitlines()]
+    pid, address = next((sample["pid"], int(frame["ip"], 16)) for sample in samples for frame in sample["frames"]
+                        if frame["name"] is None and frame["module"] == "//anon")
+    write(f"recorded/perf-{pid}.map", f"{address:x} 1000 in_the_directory\n")
+    write(f"named/perf-{pid}.map", f"{address:x} 1000 in_map_dir\n")
+    assert "in_the_directory" in run("stacks recorded")[0]
+    assert "in_map_dir" in run("stacks recorded --map-dir named")[0]
+    assert "recorded/perf.data" in run("doctor recorded", status=1)[0]
+
+
+@says("`record -- COMMAND [ARG]...` records a program, `record -p PID` processes.",
+      "Without one of them it is an error.")
+def recording():
+    assert run("record", status=2)[1].startswith("perfmap: error: nothing to record")
+    assert run("record -p 4194303", status=2)[1] == "perfmap: error: no process 4194303\n"
+    assert run("record -- ./nosuch", status=2)[1] == "perfmap: error: cannot run ./nosuch: no such program\n"
 
 
 @says("`stacks RECORDING [SOURCE...]`: the sources name code of every process.",

@@ -6,6 +6,7 @@ one that the test starts. Exit status 2, and a command that is not found, are fa
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -47,7 +48,14 @@ def make_files(folder, perfmap, pid):
     tools = folder / "bin"
     tools.mkdir()
     (tools / "perfmap").symlink_to(perfmap)
-    (tools / "perf").write_text("#!/bin/sh\ncat /dev/null\n")
+    # perf script prints nothing; perf record makes a recording for the option -o.
+    (tools / "perf").write_text("#!/bin/sh\nwhile [ $# -gt 0 ]; do\n"
+                                f"  [ \"$1\" = -o ] && cp {shlex.quote(str(folder))}/perf.data \"$2\"\n"
+                                "  shift\ndone\nexit 0\n")
+    (folder / "run.sh").write_text("#!/bin/sh\n")
+    (folder / "run.sh").chmod(0o755)
+    for program in ("node", "java"):  # a test runs where they are not installed
+        (tools / program).write_text("#!/bin/sh\n")
     (tools / "jq").write_text("#!/bin/sh\nexec cat\n")
     for tool in tools.iterdir():
         tool.chmod(0o755)

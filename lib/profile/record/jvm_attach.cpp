@@ -160,8 +160,8 @@ Result<Descriptor> connect_to(const Target& target) {
   }
   std::memcpy(address.sun_path, path.data(), path.size());
   Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket.is_open() || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address),
-                                     sizeof address) != 0) {
+  if (!socket.is_open() ||
+      ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return Failure(refusal(target.pid, std::strerror(errno), errno));
   }
   ucred peer{};

@@ -17,7 +17,7 @@ namespace {
 
 /// Programs that start others, which may be of any runtime.
 constexpr std::array<std::string_view, 18> kLaunchers = {
-    "sh",   "bash",    "dash", "zsh",   "fish",    "busybox", "env",   "make",  "ninja",
+    "sh",   "bash",    "dash", "zsh",   "fish",    "busybox", "env",   "make",    "ninja",
     "nice", "timeout", "time", "xargs", "taskset", "setsid",  "nohup", "numactl", "hyperfine"};
 
 std::string_view base_name(std::string_view path) noexcept {
@@ -41,8 +41,7 @@ bool is_executable_file(const std::string& path) noexcept {
 
 }  // namespace
 
-std::string program_path(const std::string& program,
-                         const std::vector<std::string>& environment) {
+std::string program_path(const std::string& program, const std::vector<std::string>& environment) {
   if (program.find('/') != std::string::npos) return is_executable_file(program) ? program : "";
   std::string_view directories = value_of(environment, "PATH");
   while (!directories.empty()) {
@@ -184,11 +183,12 @@ std::span<const StartVariable> Planner::variables_for(const RuntimeInfo& row,
                                                       const Version& version) {
   const StartedNaming& started = row.started;
   if (request_.can_write || started.read_only_variables.empty()) return started.variables;
-  const bool leaves_file = !started.first_with_file.empty() &&
-                           !(version < parse_version(started.first_with_file));
+  const bool leaves_file =
+      !started.first_with_file.empty() && !(version < parse_version(started.first_with_file));
   if (!leaves_file) return started.read_only_variables;
   note(row,
-       "it would print a log on standard output if it cannot create a file in the working directory");
+       "it would print a log on standard output if it cannot create a file in the working "
+       "directory");
   return {};
 }
 
@@ -202,8 +202,7 @@ void Planner::set(const RuntimeInfo& row, const StartVariable& variable) {
   if (!users.empty()) {
     if (users.find(value) != std::string_view::npos) return;
     if (variable.separator == '\0') {
-      plan_.notes.push_back(std::string(variable.name) + " keeps its value " +
-                            shell_word(users));
+      plan_.notes.push_back(std::string(variable.name) + " keeps its value " + shell_word(users));
       return;
     }
     // A list such as ":DIR" begins with its separator.

@@ -60,9 +60,8 @@ class SpawnSetup {
   pid_t spawn(std::vector<std::string> words, std::vector<std::string> environment) {
     pid_t pid = 0;
     const std::string program = words.front();
-    const int error =
-        ::posix_spawnp(&pid, program.c_str(), &actions_, &attributes_, pointers_to(words).data(),
-                       pointers_to(environment).data());
+    const int error = ::posix_spawnp(&pid, program.c_str(), &actions_, &attributes_,
+                                     pointers_to(words).data(), pointers_to(environment).data());
     errno = error;
     return error == 0 ? pid : 0;
   }
@@ -108,15 +107,16 @@ std::string first_line(const char* path) {
 }
 
 Error no_right(pid_t pid, int error) {
-  const std::string what = pid == 0 ? "perf may not record"
-                                    : "perf may not record process " + std::to_string(pid);
+  const std::string what =
+      pid == 0 ? "perf may not record" : "perf may not record process " + std::to_string(pid);
   const std::string paranoid = first_line("/proc/sys/kernel/perf_event_paranoid");
   constexpr int kUsual = 2;
   const bool is_strict = !paranoid.empty() && std::atoi(paranoid.c_str()) > kUsual;
   std::string why;
   if (error == ENOSYS || (error == EPERM && !is_strict && pid == 0)) {
     why =
-        "the system call perf_event_open is forbidden here, as in most containers (allow it: docker "
+        "the system call perf_event_open is forbidden here, as in most containers (allow it: "
+        "docker "
         "run --cap-add PERFMON --security-opt seccomp=unconfined)";
   } else if (is_strict) {
     why = "kernel.perf_event_paranoid is " + paranoid +
@@ -156,9 +156,11 @@ std::string output_of(const std::string& path, std::span<const std::string_view>
 
 std::vector<std::string> perf_record_arguments(const PerfRecordOptions& options) {
   // -N: perf copies no files into ~/.debug. jitdumps have the times of the monotonic clock.
-  std::vector<std::string> words = {options.perf, "record", "-q", "-N", "-k", "mono", "-F",
-                                    std::to_string(options.frequency), "--call-graph",
-                                    options.call_graph};
+  std::vector<std::string> words = {options.perf,   "record",
+                                    "-q",           "-N",
+                                    "-k",           "mono",
+                                    "-F",           std::to_string(options.frequency),
+                                    "--call-graph", options.call_graph};
   // Large copies of stacks fill a small buffer before perf reads it. Only root may always lock more
   // memory than perf's default.
   if (::geteuid() == 0) words.insert(words.end(), {"-m", "16M"});
@@ -197,14 +199,15 @@ Result<PerfRun> PerfRun::start(const PerfRecordOptions& options) {
   const pid_t pid = setup.spawn(perf_record_arguments(options), options.environment);
   if (pid != 0) return PerfRun(pid);
   const std::string advice =
-      errno == ENOENT ? " (Debian: apt install linux-perf; Ubuntu: apt install linux-tools-generic; "
-                        "--perf PATH names another one)"
-                      : "";
-  return Failure({errno == ENOENT ? Errc::not_found : Errc::io,
-                  "cannot run " + options.perf + ": " + std::generic_category().message(errno) +
-                      advice,
-                  errno,
-                  {}});
+      errno == ENOENT
+          ? " (Debian: apt install linux-perf; Ubuntu: apt install linux-tools-generic; "
+            "--perf PATH names another one)"
+          : "";
+  return Failure(
+      {errno == ENOENT ? Errc::not_found : Errc::io,
+       "cannot run " + options.perf + ": " + std::generic_category().message(errno) + advice,
+       errno,
+       {}});
 }
 
 PerfRun::~PerfRun() {

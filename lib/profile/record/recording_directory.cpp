@@ -104,8 +104,8 @@ void RecordingDirectory::discard() const noexcept {
   if (was_made_) std::filesystem::remove(path_, ignored);
 }
 
-Result<void> write_manifest(const RecordingDirectory& directory,
-                            const RecordingManifest& manifest, std::span<const KeptFile> files) {
+Result<void> write_manifest(const RecordingDirectory& directory, const RecordingManifest& manifest,
+                            std::span<const KeptFile> files) {
   Result<OutputFile> out =
       OutputFile::replace(directory.path() + "/" + std::string(kRecordingManifestName));
   if (!out) return Failure(std::move(out.error()));

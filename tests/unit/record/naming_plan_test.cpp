@@ -23,7 +23,9 @@ class Programs {
   Programs(const Programs&) = delete;
   Programs& operator=(const Programs&) = delete;
 
-  void add(const std::string& name, const std::string& text = "\x7f" "ELF") {
+  void add(const std::string& name, const std::string& text =
+                                        "\x7f"
+                                        "ELF") {
     const std::string path = directory_ / name;
     std::ofstream(path) << text;
     std::filesystem::permissions(path, std::filesystem::perms::owner_all);

@@ -85,11 +85,11 @@ struct PerfRecordOptions {
   std::string output;         ///< path of the recording
   std::uint64_t frequency = 499;
   std::string call_graph = "dwarf,32768";
-  std::string event;  ///< empty: perf's choice
+  std::string event = {};  ///< empty: perf's choice
   bool off_cpu = false;
-  std::vector<pid_t> pids = {};            ///< to be recorded, if there is no command
-  std::vector<std::string> command = {};   ///< to be started and recorded
-  std::vector<std::string> environment{};  ///< NAME=VALUE of the command, and of perf
+  std::vector<pid_t> pids = {};               ///< to be recorded, if there is no command
+  std::vector<std::string> command = {};      ///< to be started and recorded
+  std::vector<std::string> environment = {};  ///< NAME=VALUE of the command, and of perf
 };
 PERFMAP_API std::vector<std::string> perf_record_arguments(const PerfRecordOptions& options);
 
