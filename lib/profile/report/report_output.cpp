@@ -236,7 +236,8 @@ class ShownNodes {
 };
 
 void write_tree_text(const std::vector<ReportTreeNode>& nodes, const std::string& title,
-                     const Event& event, const ReportOutput& output, OutputFile& out) {
+                     std::string_view by, const Event& event, const ReportOutput& output,
+                     OutputFile& out) {
   out.write(title);
   if (nodes.empty()) {
     out.write(": no samples\n");
@@ -246,7 +247,7 @@ void write_tree_text(const std::vector<ReportTreeNode>& nodes, const std::string
   const std::uint64_t root = nodes.front().total.samples;
   out.write(": " + amount(event, root) + " (" + percent(root, all) + ")\n");
   TextTable table(output, out);
-  table.add({{"TOTAL", "TOTAL%", "SHARE"}, "FUNCTION", "", kBold});
+  table.add({{"TOTAL", "TOTAL%", "SHARE"}, upper(by), "", kBold});
   const ShownNodes shown(nodes, output.top);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (!shown.has(i)) continue;
@@ -266,6 +267,7 @@ void write_tree_text(const std::vector<ReportTreeNode>& nodes, const std::string
 
 void write_trees_text(const ProfileReport& report, const Event& event, const ReportOutput& output,
                       OutputFile& out) {
+  const std::string_view by = to_string(report.options().by);
   const auto title = [&](std::string_view what, const std::vector<std::uint32_t>& rows) {
     std::string text = std::string(what) + " of ";
     append_visible(text, report.name(rows.front()));
@@ -273,12 +275,12 @@ void write_trees_text(const ProfileReport& report, const Event& event, const Rep
   };
   if (!output.callers.empty()) {
     write_tree_text(report.callers(event.number, output.callers), title("callers", output.callers),
-                    event, output, out);
+                    by, event, output, out);
   }
   if (!output.callers.empty() && !output.callees.empty()) out.write("\n");
   if (!output.callees.empty()) {
     write_tree_text(report.callees(event.number, output.callees), title("callees", output.callees),
-                    event, output, out);
+                    by, event, output, out);
   }
 }
 
@@ -398,6 +400,9 @@ std::string csv_share(std::uint64_t part, std::uint64_t whole) {
          padded.substr(padded.size() - kShareDecimals);
 }
 
+/// A terminal would show the carriage return of RFC 4180.
+void end_csv_line(OutputFile& out) { out.write(out.is_terminal() ? "\n" : "\r\n"); }
+
 void write_row_csv(const ReportRow& row, const Event& event, ReportBy by, OutputFile& out) {
   std::string tiers;
   for (const std::string_view tier : row.tiers) tiers.append(tiers.empty() ? "" : " ").append(tier);
@@ -420,7 +425,8 @@ void write_row_csv(const ReportRow& row, const Event& event, ReportBy by, Output
                                 is_thread ? std::to_string(row.tid) : ""};
   std::string line;
   for (const std::string& field : fields) line += (line.empty() ? "" : ",") + field;
-  out.write(line + "\r\n");
+  out.write(line);
+  end_csv_line(out);
 }
 
 }  // namespace
@@ -457,7 +463,8 @@ void write_report_json(const ProfileReport& report, const ReportOutput& output, 
 void write_report_csv(const ProfileReport& report, const ReportOutput& output, OutputFile& out) {
   out.write(
       "event,self,self_share,total,total_share,self_period,total_period,name,module,kind,tiers,"
-      "file,line,pid,tid\r\n");
+      "file,line,pid,tid");
+  end_csv_line(out);
   for (const Event& event : report.events()) {
     const std::vector<ReportRow> rows = report.rows(event.number, output.order);
     const std::size_t shown = std::min(rows.size(), output.top);
