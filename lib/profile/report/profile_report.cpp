@@ -156,7 +156,6 @@ class ReportRows {
   }
 
   std::string_view name(std::uint32_t row) const noexcept { return strings_[names_[row]]; }
-  FrameKind kind(std::uint32_t row) const noexcept { return keys_[row].kind; }
   std::string_view module(std::uint32_t row) const noexcept {
     return facts_[row].has_several_modules ? std::string_view() : strings_[facts_[row].module];
   }
@@ -420,18 +419,29 @@ std::vector<std::uint32_t> ProfileReport::find(std::string_view name) const {
 
 namespace {
 
-std::vector<ReportTreeNode> named(const std::vector<CountedNode>& tree, const ReportRows& rows) {
+/// `roots` are the rows of the root, which has no line if there are several, and no module if
+/// theirs differ.
+std::vector<ReportTreeNode> named(const std::vector<CountedNode>& tree,
+                                  std::span<const std::uint32_t> roots, const ReportRows& rows) {
   std::vector<ReportTreeNode> nodes;
   nodes.reserve(tree.size());
   for (const CountedNode& node : tree) {
+    const ReportRow row = rows.row(node.row);
     nodes.push_back({.parent = node.parent,
                      .depth = node.depth,
-                     .name = rows.name(node.row),
-                     .module = rows.module(node.row),
-                     .kind = rows.kind(node.row),
+                     .name = row.name,
+                     .module = row.module,
+                     .file = row.file,
+                     .line = row.line,
+                     .kind = row.kind,
                      .total = node.total,
                      .self = node.self});
   }
+  if (nodes.empty() || roots.size() < 2) return nodes;
+  ReportTreeNode& root = nodes.front();
+  root.line = 0;
+  const auto is_of_module = [&](std::uint32_t row) { return rows.module(row) == root.module; };
+  if (!std::ranges::all_of(roots, is_of_module)) root.module = {};
   return nodes;
 }
 
@@ -440,13 +450,13 @@ std::vector<ReportTreeNode> named(const std::vector<CountedNode>& tree, const Re
 std::vector<ReportTreeNode> ProfileReport::callers(std::uint32_t event,
                                                    std::span<const std::uint32_t> rows) const {
   if (event >= state_->events.size()) return {};
-  return named(state_->events[event].stacks.callers(rows, state_->rows.size()), state_->rows);
+  return named(state_->events[event].stacks.callers(rows, state_->rows.size()), rows, state_->rows);
 }
 
 std::vector<ReportTreeNode> ProfileReport::callees(std::uint32_t event,
                                                    std::span<const std::uint32_t> rows) const {
   if (event >= state_->events.size()) return {};
-  return named(state_->events[event].stacks.callees(rows, state_->rows.size()), state_->rows);
+  return named(state_->events[event].stacks.callees(rows, state_->rows.size()), rows, state_->rows);
 }
 
 }  // namespace perfmap

@@ -81,9 +81,9 @@ std::string suffix_of(const ReportRow& row, ReportBy by) {
   }
 }
 
-std::string place_of(const ReportRow& row) {
-  if (row.line == 0) return "";
-  return " (" + std::string(row.file) + ":" + std::to_string(row.line) + ")";
+/// " (/src/a.c:12)", if the line is known.
+std::string place_text(std::string_view file, std::uint32_t line) {
+  return line == 0 ? "" : " (" + std::string(file) + ":" + std::to_string(line) + ")";
 }
 
 /// The number of characters, if the text is UTF-8.
@@ -201,7 +201,7 @@ void write_event_text(const ProfileReport& report, const Event& event, const Rep
     const std::uint64_t self = row.self.samples;
     const std::uint64_t total = row.total.samples;
     table.add({{amount(event, self), percent(self, all), amount(event, total), percent(total, all)},
-               std::string(row.name) + place_of(row),
+               std::string(row.name) + place_text(row.file, row.line),
                suffix_of(row, report.options().by),
                color_of(by_total ? total : self, all)});
   }
@@ -254,7 +254,7 @@ void write_tree_text(const std::vector<ReportTreeNode>& nodes, const std::string
     const ReportTreeNode& node = nodes[i];
     const std::uint64_t total = node.total.samples;
     table.add({{amount(event, total), percent(total, all), percent(total, root)},
-               std::string(node.name),
+               std::string(node.name) + place_text(node.file, node.line),
                suffix_of(node.name, node.module, node.kind, {}),
                color_of(total, root),
                2 * std::size_t{node.depth}});
@@ -339,6 +339,8 @@ void write_tree_json(std::string_view key, const std::vector<ReportTreeNode>& no
     json.name_members(node.name);
     json.member("kind", to_string(node.kind));
     if (!node.module.empty()) json.text_members("module", node.module);
+    if (!node.file.empty()) json.text_members("file", node.file);
+    if (node.line != 0) json.member("line", std::uint64_t{node.line});
     json.member("depth", std::uint64_t{node.depth});
     if (i != 0) json.member("parent", std::uint64_t{node.parent});
     write_counts_json("self", node.self, all, json);

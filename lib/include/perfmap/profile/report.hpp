@@ -66,6 +66,8 @@ struct ReportTreeNode {
   std::uint32_t depth = 0;   ///< 0: the function itself
   std::string_view name = {};
   std::string_view module = {};
+  std::string_view file = {};  ///< of the source; empty: unknown
+  std::uint32_t line = 0;      ///< 0: unknown
   FrameKind kind = FrameKind::unknown;
   ReportCounts total = {};
   /// The part of `total` that goes on to no further node: the stack begins or ends here.
