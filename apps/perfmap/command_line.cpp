@@ -28,6 +28,7 @@
   row("from-json", declare_from_json, "Maps and jitdumps", "Make a map from JSON") \
   row("record", declare_record, "Recordings", "Record a program, with the names of its JIT code") \
   row("stacks", declare_stacks, "Recordings", "Print the named stacks of a perf recording") \
+  row("report", declare_report, "Recordings", "Print which functions took the time of a recording") \
   row("inject", declare_inject, "Recordings", "Rewrite a perf recording so that perf names JIT code") \
   row("doctor", declare_doctor, "Recordings", "Find out why names of a process or recording are missing") \
   row("watch", declare_watch, "Processes", "Print the entries that a process writes to its map and jitdumps") \

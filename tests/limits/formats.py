@@ -251,6 +251,7 @@ def readers(names):
     yield "JSON lines of a map: from-json", ["from-json", INPUT], map_lines, 4000
     yield "JSON of a jitdump: from-json", ["from-json", INPUT, "--to", "jitdump", "-o", "out.dump"], dump_json, 1000
     yield "pprof: names", ["stacks", INPUT, "-m", names], pprof, 3000
+    yield "pprof: report", ["report", INPUT], pprof, 3000
     yield "recording: inject", ["inject", INPUT, "-o", "out.data"], recording, 2500
 
 
@@ -271,6 +272,9 @@ def outputs(names):
     for form in ("folded", "perf-script", "speedscope", "firefox", "pprof", "html", "jsonl"):
         yield (f"recording: stacks --format {form}",
                ["stacks", INPUT, "-m", names, "--threads", "1", "--format", form, "-o", "out"], recording, 3000)
+    for form in ("text", "json", "csv"):
+        yield (f"recording: report --format {form}",
+               ["report", INPUT, "-m", names, "--threads", "1", "--format", form, "-o", "out"], recording, 3000)
     for form in ("text", "json", "speedscope", "folded", "flame-graph", "html"):
         yield f"PyPy log: --format {form}", ["pypylog", INPUT, "--format", form], pypy_log, 600
     for to in ("perf-map", "jitdump"):

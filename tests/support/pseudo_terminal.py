@@ -1,7 +1,10 @@
 """Runs a command whose output is a terminal."""
+import fcntl
 import os
 import pty
+import struct
 import subprocess
+import termios
 
 
 def read_to_end(leader):
@@ -16,12 +19,13 @@ def read_to_end(leader):
     return text
 
 
-def on_terminal(command, stdin=b"", stderr_too=False):
+def on_terminal(command, stdin=b"", stderr_too=False, environment=None, columns=0):
     """What the command writes to the terminal, with plain line ends, and its status."""
     leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24 if columns else 0, columns, 0, 0))
     child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=follower,
                              stderr=follower if stderr_too else subprocess.DEVNULL,
-                             env={"TERM": "xterm", "PATH": os.environ["PATH"]})
+                             env={"TERM": "xterm", "PATH": os.environ["PATH"], **(environment or {})})
     os.close(follower)
     try:
         child.stdin.write(stdin)
