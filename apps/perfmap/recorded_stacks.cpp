@@ -1,0 +1,295 @@
+#include "recorded_stacks.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <perfmap/text.hpp>
+#include <utility>
+
+#include "perfmap/text.hpp"
+
+namespace perfmap::app {
+
+Result<std::shared_ptr<JitSources>> open_given(const std::vector<Source>& sources,
+                                               const Console& console) {
+  Result<SourceFiles> files = open_source_files(sources, {}, console);
+  if (!files) return Failure(std::move(files.error()));
+  auto given = std::make_shared<JitSources>(std::move(files->maps), std::move(files->dumps));
+  const Diagnostics& problems = given->problems();
+  const std::uint64_t skipped = problems.total() - problems.count_of(rule::kAddressWrap);
+  if (skipped != 0) {
+    console.note("skipped " + counted(skipped, "malformed part") +
+                 " of the given maps and jitdumps (run 'perfmap lint' for details)");
+  }
+  return given;
+}
+
+Result<std::unique_ptr<Reading>> Reading::open(Input input, const RecordedStacksOptions& options,
+                                               StackOptions::Names names, const Console& console) {
+  Result<Recording> recording = Recording::open(std::move(input));
+  if (!recording) return Failure(std::move(recording.error()));
+  ModuleCacheOptions cache;
+  cache.debug_directories = {"/usr/lib/debug"};
+  if (options.debuginfod) {
+    Result<Debuginfod> servers = Debuginfod::open();
+    if (!servers) return Failure(std::move(servers.error()));
+    cache.fetch = asking(*servers, console);
+  }
+  std::unique_ptr<Reading> reading(new Reading(*std::move(recording), std::move(cache)));
+  const Result<void> ready = reading->prepare(options, names, console);
+  if (!ready) return Failure(ready.error());
+  return reading;
+}
+
+void Reading::warn(const Console& console) const {
+  report_refused(refused_, console);
+  warn_unreadable(reader_->failures(), console);
+  note_without_lines(reader_->without_lines(), console);
+  note_kernel(kernel_, console);
+}
+
+Result<void> Reading::prepare(const RecordedStacksOptions& options, StackOptions::Names names,
+                              const Console& console) {
+  StackOptions stacks = options.stacks;
+  stacks.names = names;
+  Result<RecordedJitOptions> jit =
+      recorded_jit_options({options.map_dir, options.symfs, options.any_owner});
+  if (!jit) return Failure(std::move(jit.error()));
+  stacks.open_module = open_recorded_modules(cache_, recording_, *jit);
+  if (!options.sources.empty()) {
+    auto given = open_given(options.sources, console);
+    if (!given) return Failure(std::move(given.error()));
+    jit->given = *std::move(given);
+  }
+  stacks.find_parents = find_recorded_parents(recording_, *jit);
+  stacks.find_jit = find_recorded_jit(recording_, *std::move(jit), refused_);
+  const Result<void> given =
+      options.kallsyms.empty() ? Result<void>() : kernel_.open(options.kallsyms);
+  if (!given) return Failure(given.error());
+  stacks.find_kallsyms = [this](const RecordedKernel& kernel) { return kernel_.text_of(kernel); };
+  if (options.watch) options.watch(stacks);
+  reader_.emplace(recording_, std::move(stacks));
+  return {};
+}
+
+ExitCode Reading::read(const std::function<void(const StackSample&)>& visit, Diagnostics& problems,
+                       const Console& console) {
+  const Input& input = recording_.input();
+  const Step step(console, "reading " + input.name());
+  const std::uint64_t size = input.facts().size;
+  reader_->read(visit, problems,
+                [&](std::uint64_t position) { console.progress().done(position, size); });
+  return input.was_truncated() ? console.fail(input.name() + " was truncated while it was read")
+                               : ExitCode::ok;
+}
+
+namespace {
+
+/// Prints what is missing in a damaged recording: the first damages one by one, then a sum.
+void note_damage(const Recording& recording, const StackStatistics& statistics,
+                 const Diagnostics& problems, const Console& console) {
+  const std::string& name = recording.input().name();
+  if (recording.facts().was_killed) {
+    console.warn(
+        name +
+        ": perf was killed, so data that it had not yet written is missing, such as build IDs");
+  }
+  for (const Diagnostic& problem : problems.items()) {
+    console.warn(name + ":+0x" + to_hex(problem.where.offset) + ": " + problem.message);
+  }
+  if (problems.total() > problems.items().size()) {
+    console.warn(name + ": " + std::to_string(statistics.lost_bytes) +
+                 " bytes of the recording are malformed and left out (" +
+                 std::to_string(problems.total()) + " places)");
+  }
+}
+
+/// The given filters, as options.
+std::string filters_of(const StackFilter& filter) {
+  std::vector<std::string> given;
+  const auto add = [&](bool is_given, const char* name) {
+    if (is_given) given.emplace_back(name);
+  };
+  add(!filter.pids.empty(), "--pid");
+  add(!filter.tids.empty(), "--tid");
+  add(!filter.comms.empty(), "--comm");
+  add(!filter.events.empty(), "--event");
+  add(filter.from != 0, "--from");
+  add(filter.to != UINT64_MAX, "--to-time");
+  std::string names;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    names += (i == 0 ? "" : i + 1 == given.size() ? " and " : ", ") + given[i];
+  }
+  return names;
+}
+
+/// "; the recording is from 3.5 to 4.25 s", if it says so.
+std::string span_text(const Recording& recording) {
+  const std::uint64_t first = recording.facts().first_sample;
+  const std::uint64_t last = recording.facts().last_sample;
+  if (first == 0 && last == 0) return "";
+  return "; the recording's samples are from " + seconds_text(first) + " to " + seconds_text(last);
+}
+
+void note_losses(const StackStatistics& statistics, const Console& console) {
+  const auto say = [&](std::uint64_t count, const std::string& what) {
+    if (count != 0) console.warn(std::to_string(count) + " " + what);
+  };
+  say(statistics.lost, "events were lost during the recording");
+  say(statistics.out_of_order, "records were too far out of order to be sorted by time");
+}
+
+}  // namespace
+
+void note_filters(const std::vector<StackProfile::Event>& events, const StackFilter& filter,
+                  const StackStatistics& statistics, const std::string& span,
+                  const Console& console) {
+  if (statistics.total.samples != 0 || statistics.filtered == 0) return;
+  const bool only_times =
+      filter.pids.empty() && filter.tids.empty() && filter.comms.empty() && filter.events.empty();
+  if (only_times) return console.note("no sample is in the span of " + filters_of(filter) + span);
+  std::string names;
+  for (const StackProfile::Event& event : events) {
+    names += (names.empty() ? "" : ", ") + event.name;
+  }
+  console.note("none of " + std::to_string(statistics.filtered) + " samples passes " +
+               filters_of(filter) +
+               (filter.events.empty() ? "" : "; the recording's events are " + names));
+}
+
+void note_stacks(const Reading& reading, const StackFilter& filter,
+                 const StackStatistics& statistics, const Diagnostics& problems, bool needs_names,
+                 const Console& console) {
+  const Recording& recording = reading.recording();
+  note_filters(profile_of(recording).events, filter, statistics, span_text(recording), console);
+  note_damage(recording, statistics, problems, console);
+  note_losses(statistics, console);
+  const StackCounts& total = statistics.total;
+  if (total.not_unwound != 0) {
+    const std::string& arch = recording.facts().arch;
+    console.warn(std::to_string(total.not_unwound) + " of " + counted(total.samples, "sample") +
+                 " are from a machine whose stacks perfmap cannot unwind (" +
+                 one_line(arch.empty() ? "unknown" : arch, true) +
+                 "): they have one frame, or the frames that the kernel found");
+  }
+  note_doubts({total.frames, total.doubtful, total.doubts}, "frames", console);
+  if (needs_names && total.unnamed_jit != 0 && total.unnamed_jit * 100 >= total.frames) {
+    console.note(std::to_string(total.unnamed_jit) + " of " + counted(total.frames, "frame") +
+                 " are JIT code without a name ('perfmap doctor " + recording.input().name() +
+                 "' explains why)");
+  }
+}
+
+Result<void> check_recorded_options(const RecordedStacksOptions& options) {
+  const auto fail = [](const std::string& why) -> Result<void> {
+    return Failure({Errc::invalid_argument, why, 0, {}});
+  };
+  const StackFilter& filter = options.stacks.filter;
+  if (filter.to < filter.from) {
+    return fail("--to-time " + options.to_text + " is before --from " + options.from_text);
+  }
+  if (options.recording == "-" && reads_stdin(options.sources)) {
+    return fail("standard input can be a source only once");
+  }
+  return check_directories({options.map_dir, options.symfs});
+}
+
+void add_recording(CommandOptions& command, RecordedStacksOptions& options,
+                   const std::string& help) {
+  const auto take_recording = [&options](const std::string& text) {
+    return options.recording.empty() && (options.recording = text, true);
+  };
+  add_sources(command, options.sources,
+              {.name = "recording",
+               .type = kFile,
+               .help = help,
+               .take_other = take_recording,
+               .with_pid = false})
+      .required();
+}
+
+namespace {
+
+/// A number of seconds with at least so many decimals.
+std::string with_decimals(std::string seconds, std::size_t count) {
+  std::size_t point = seconds.find('.');
+  if (point == std::string::npos) {
+    point = seconds.size();
+    seconds += '.';
+  }
+  return seconds.append(count - std::min(count, seconds.size() - point - 1), '0');
+}
+
+/// perf prints microseconds and cuts off the rest. So a span ends with the last nanosecond that is
+/// printed like `text`.
+constexpr std::size_t kNanoseconds = 9;
+constexpr std::size_t kMicroseconds = 6;
+
+}  // namespace
+
+void add_filters(CommandOptions& command, RecordedStacksOptions& options) {
+  StackFilter& filter = options.stacks.filter;
+  const auto add_pids = [&](const char* names, std::vector<pid_t>& pids, const char* type,
+                            const char* help, const Check& check) {
+    const auto take = [&pids](const std::string& text) {
+      pid_t pid = 0;
+      std::from_chars(text.data(), text.data() + text.size(), pid);
+      pids.push_back(pid);
+    };
+    command.values(names, take, type, help).with_commas().check(check);
+  };
+  add_pids("-p,--pid", filter.pids, "PID", "Use only samples of these processes", check_pid);
+  add_pids("--tid", filter.tids, "TID", "Use only samples of these threads", check_tid);
+  command.values("--comm", filter.comms, "NAME", "Use only samples of threads with these names")
+      .with_commas();
+  command.values("--event", filter.events, "NAME", "Use only samples of these events")
+      .with_commas();
+  const auto add_end = [&](const char* name, std::uint64_t& end, std::string& typed,
+                           std::size_t decimals, const char* help) {
+    const auto parse = [decimals](const std::string& text) {
+      return parse_seconds(with_decimals(text, decimals));
+    };
+    const auto take = [&end, &typed, parse](const std::string& text) {
+      end = *parse(text);
+      typed = text;
+    };
+    command.value(name, take, "SECONDS", help).check([parse](const std::string& text) {
+      return !text.empty() && parse(text) ? "" : "'" + text + "' is not a time in seconds";
+    });
+  };
+  add_end("--from", filter.from, options.from_text, kNanoseconds,
+          "Use only samples from this time on, in seconds of the recording's clock");
+  add_end("--to-time", filter.to, options.to_text, kMicroseconds,
+          "Use only samples up to and including this time; a time with six decimals, as perf "
+          "prints it, includes the whole microsecond");
+}
+
+void add_unwinding(CommandOptions& command, StackOptions& stacks) {
+  command
+      .value("--max-stack", stacks.unwind.max_frames, "N",
+             "Unwind at most N frames (default: 1024)")
+      .between(1, 1000000);
+  command.flag("--stitch", stacks.stitch,
+               "Complete truncated stacks with frames from other samples; these frames are marked");
+  command.flag("--scan", stacks.unwind.scan,
+               "Guess callers from words on the stack if nothing else is known");
+  command.flag("--jit-cfi", stacks.unwind.jit_cfi_first,
+               "Trust a jitdump's unwinding information before frame pointers");
+  command.value("--threads", stacks.threads, "N", "Use N threads (default: one for each processor)")
+      .between(1, 64);
+}
+
+void add_files(CommandOptions& command, RecordedStacksOptions& options) {
+  command.value(
+      "--map-dir", options.map_dir, "DIR",
+      "Look for perf-PID.map and jit-PID.dump of processes in this directory or snapshot");
+  command.value("--symfs", options.symfs, "DIR",
+                "Look for the files of processes below this directory, at their original paths");
+  command.value("--kallsyms", options.kallsyms, kFile,
+                "Use this copy of /proc/kallsyms to name kernel frames");
+  command.flag("--any-owner", options.any_owner,
+               "Also use maps and dumps that belong to another user");
+  command.flag("--debuginfod", options.debuginfod,
+               "Fetch missing debug files from the servers in DEBUGINFOD_URLS");
+}
+
+}  // namespace perfmap::app

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <perfmap/profile/module.hpp>
+#include <perfmap/profile/recording.hpp>
+#include <perfmap/profile/source.hpp>
+#include <perfmap/profile/stacks.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "command_line.hpp"
+#include "console.hpp"
+#include "recording.hpp"
+#include "source.hpp"
+
+namespace perfmap::app {
+
+/// The options of a command that reads the stacks of a recording.
+struct RecordedStacksOptions {
+  std::string recording;
+  StackOptions stacks;
+  std::string from_text;  ///< of the filter, as typed
+  std::string to_text;
+  std::vector<Source> sources;  ///< of names: perf maps and jitdumps
+  std::string map_dir;
+  std::string symfs;
+  std::string kallsyms;
+  bool any_owner = false;
+  bool debuginfod = false;
+  /// Changes the options of the reader when all are set; null: does not.
+  std::function<void(StackOptions&)> watch = nullptr;
+};
+
+/// RECORDING and further sources of names.
+void add_recording(CommandOptions& command, RecordedStacksOptions& options,
+                   const std::string& help);
+/// --pid, --tid, --comm, --event, --from, --to-time.
+void add_filters(CommandOptions& command, RecordedStacksOptions& options);
+/// --max-stack, --stitch, --scan, --jit-cfi, --threads.
+void add_unwinding(CommandOptions& command, StackOptions& stacks);
+/// --map-dir, --symfs, --kallsyms, --any-owner, --debuginfod.
+void add_files(CommandOptions& command, RecordedStacksOptions& options);
+
+/// Fails if these options contradict each other, or name directories that do not exist.
+Result<void> check_recorded_options(const RecordedStacksOptions& options);
+
+/// The sources of the command line. Prints how many parts of them are malformed.
+Result<std::shared_ptr<JitSources>> open_given(const std::vector<Source>& sources,
+                                               const Console& console);
+
+/// All objects that turn samples into stacks.
+class Reading {
+ public:
+  static Result<std::unique_ptr<Reading>> open(Input input, const RecordedStacksOptions& options,
+                                               StackOptions::Names names, const Console& console);
+
+  const Recording& recording() const noexcept { return recording_; }
+  StackReader& reader() noexcept { return *reader_; }
+
+  /// Reads all samples, as a Step.
+  ExitCode read(const std::function<void(const StackSample&)>& visit, Diagnostics& problems,
+                const Console& console);
+
+  /// Prints which files were missing or refused.
+  void warn(const Console& console) const;
+
+ private:
+  Reading(Recording recording, ModuleCacheOptions cache)
+      : recording_(std::move(recording)), cache_(std::move(cache)) {}
+
+  Result<void> prepare(const RecordedStacksOptions& options, StackOptions::Names names,
+                       const Console& console);
+
+  Recording recording_;
+  ModuleCache cache_;
+  RecordedRefusals refused_;
+  KernelSource kernel_;
+  std::optional<StackReader> reader_;
+};
+
+/// Prints notes about the stacks that were read: the filters if no sample passes them, damage,
+/// losses, doubts and, with `needs_names`, missing names.
+void note_stacks(const Reading& reading, const StackFilter& filter,
+                 const StackStatistics& statistics, const Diagnostics& problems, bool needs_names,
+                 const Console& console);
+
+/// If no sample passes the filters, prints the names that exist: one may be mistyped. `span` is
+/// added if only times are filtered.
+void note_filters(const std::vector<StackProfile::Event>& events, const StackFilter& filter,
+                  const StackStatistics& statistics, const std::string& span,
+                  const Console& console);
+
+}  // namespace perfmap::app
