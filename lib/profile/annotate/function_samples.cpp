@@ -26,6 +26,7 @@ struct Counted {
   std::uint64_t self = 0;
   std::uint64_t total = 0;
   std::map<std::uint64_t, CodeSamples> samples;
+  std::map<std::vector<std::uint64_t>, std::uint64_t> shared;  ///< see SharedSamples
 };
 
 /// How well a name matches the query, the best first.
@@ -92,7 +93,7 @@ VersionKey FunctionSamples::State::key_of(const FramePlace& place, const FrameTa
 std::uint32_t FunctionSamples::State::number_of(const VersionKey& key) {
   const auto number = static_cast<std::uint32_t>(versions.size());
   const auto [place, is_new] = numbers.try_emplace(key, number);
-  if (is_new) versions.push_back({.key = key, .samples = {}});
+  if (is_new) versions.push_back({.key = key, .samples = {}, .shared = {}});
   return place->second;
 }
 
@@ -114,12 +115,17 @@ void FunctionSamples::State::add_frame(const StackFrame& frame, bool is_leaf,
 /// A recursive function counts once for each sample.
 void FunctionSamples::State::count_totals() {
   std::ranges::sort(seen);
-  std::uint32_t last = UINT32_MAX;
-  for (auto one = seen.begin(); one != seen.end(); ++one) {
-    if (one->first != last) ++versions[one->first].total;
-    last = one->first;
-    if (one != seen.begin() && *one == *std::prev(one)) continue;
-    ++versions[one->first].samples[one->second].total;
+  seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
+  std::vector<std::uint64_t> offsets;
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const auto [number, offset] = seen[i];
+    Counted& version = versions[number];
+    ++version.samples[offset].total;
+    offsets.push_back(offset);
+    if (i + 1 < seen.size() && seen[i + 1].first == number) continue;
+    ++version.total;
+    if (offsets.size() > 1) ++version.shared[offsets];
+    offsets.clear();
   }
   seen.clear();
 }
@@ -205,6 +211,7 @@ CodeVersion FunctionSamples::version(std::uint32_t number, const FrameTable& tab
   for (const auto& [offset, samples] : counted.samples) {
     version.samples.push_back({offset, samples.self, samples.total});
   }
+  for (const auto& [offsets, count] : counted.shared) version.shared.push_back({offsets, count});
   version.range.begin = counted.key.begin;
   const FoundCode code{table.mapping(counted.key.mapping), function.system_name,
                        counted.key.record};

@@ -6,24 +6,62 @@
 namespace perfmap {
 namespace {
 
+/// Calls `visit` with each value that occurs more than once, one time less than it occurs. Sorts.
+template <class Value, class Visit>
+void for_each_repeated(std::vector<Value>& values, const Visit& visit) {
+  std::ranges::sort(values);
+  for (std::size_t i = 1; i < values.size(); ++i) {
+    if (values[i] == values[i - 1]) visit(values[i]);
+  }
+}
+
 /// Hands out the samples of a version in the order of their offsets.
 class SampleCursor {
  public:
-  explicit SampleCursor(const CodeVersion& version) : samples_(version.samples) {}
+  explicit SampleCursor(const CodeVersion& version) : version_(version) {
+    for (std::size_t i = 0; i < version.shared.size(); ++i) {
+      for (const std::uint64_t offset : version.shared[i].offsets) shared_.emplace_back(offset, i);
+    }
+    std::ranges::sort(shared_);
+  }
 
   /// Adds those before `end` to the row.
   void take_until(std::uint64_t end, ListingRow& row) {
-    for (; at_ < samples_.size() && samples_[at_].offset < end; ++at_) {
-      row.self += samples_[at_].self;
-      row.total += samples_[at_].total;
+    for (; at_ < version_.samples.size() && version_.samples[at_].offset < end; ++at_) {
+      row.self += version_.samples[at_].self;
+      row.total += version_.samples[at_].total;
     }
+    // A sample with several offsets in the row counts once.
+    std::vector<std::size_t> sets;
+    for (; at_shared_ < shared_.size() && shared_[at_shared_].first < end; ++at_shared_) {
+      sets.push_back(shared_[at_shared_].second);
+    }
+    for_each_repeated(sets, [&](std::size_t set) { row.total -= version_.shared[set].count; });
   }
-  std::span<const CodeSamples> rest() const noexcept { return std::span(samples_).subspan(at_); }
+  std::span<const CodeSamples> rest() const noexcept {
+    return std::span(version_.samples).subspan(at_);
+  }
 
  private:
-  const std::vector<CodeSamples>& samples_;
+  const CodeVersion& version_;
+  std::vector<std::pair<std::uint64_t, std::size_t>> shared_;  // offset, position in `shared`
   std::size_t at_ = 0;
+  std::size_t at_shared_ = 0;
 };
+
+using LineKey = std::pair<std::uint32_t, std::uint32_t>;  // file, line
+
+/// A sample with several offsets in a line counts once.
+void remove_repeated(const CodeVersion& version, std::map<LineKey, LineSamples>& lines) {
+  for (const SharedSamples& set : version.shared) {
+    std::vector<LineKey> keys;
+    for (const std::uint64_t offset : set.offsets) {
+      if (const SourcePlace* const place = version.place_at(offset))
+        keys.emplace_back(place->file, place->line);
+    }
+    for_each_repeated(keys, [&](const LineKey& key) { lines[key].total -= set.count; });
+  }
+}
 
 }  // namespace
 
@@ -58,7 +96,7 @@ void list_code(const CodeVersion& version, const Disassembler* disassembler,
 }
 
 std::vector<LineSamples> list_lines(const CodeVersion& version) {
-  std::map<std::pair<std::uint32_t, std::uint32_t>, LineSamples> lines;
+  std::map<LineKey, LineSamples> lines;
   const auto line_of = [&lines](const SourcePlace& place) -> LineSamples& {
     LineSamples& line = lines[{place.file, place.line}];
     line.file = place.file;
@@ -74,6 +112,7 @@ std::vector<LineSamples> list_lines(const CodeVersion& version) {
     line_of(*place).self += one.self;
     line_of(*place).total += one.total;
   }
+  remove_repeated(version, lines);
   std::vector<LineSamples> sorted;
   sorted.reserve(lines.size());
   for (const auto& [key, line] : lines) sorted.push_back(line);

@@ -115,6 +115,7 @@ TEST_CASE("the leaf counts for itself, and each function once for the whole stac
       samples.version(found[0].versions[0], stacks.table, recording_of(CLOCK_MONOTONIC), true);
   // A caller is in its call, which ends before the return address.
   CHECK(version.samples == std::vector<CodeSamples>{{4, 1, 1}, {0xf, 0, 2}});
+  CHECK(version.shared == std::vector<SharedSamples>{{{4, 0xf}, 1}});
   CHECK(version.range.begin == 0x1000);
   CHECK(version.code.empty());
   CHECK(version.no_code == "its source cannot be read");

@@ -60,6 +60,20 @@ TEST_CASE("the lines of code are listed with their samples", "[annotate]") {
   CHECK((lines[1].line == 11 && lines[1].self == 6 && lines[1].total == 7));
 }
 
+TEST_CASE("a sample with several offsets in a row or line counts once in its total", "[annotate]") {
+  CodeVersion code = version();
+  code.samples = {{1, 2, 4}, {2, 0, 3}, {3, 0, 3}, {4, 0, 3}};
+  code.shared = {{{1, 2, 3}, 2}, {{3, 4}, 1}};
+  const std::vector<LineSamples> lines = list_lines(code);
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0].total == 3);
+  CHECK(lines[1].total == 4 + 3 + 3 - 2 * 2);
+  const auto disassembler = Disassembler::open(code.machine);
+  if (!disassembler) return;
+  CHECK(rows(code, &*disassembler) ==
+        std::vector<Row>{{0, 0, 0, 10}, {1, 2, 6, 11}, {4, 0, 3, 10}});
+}
+
 TEST_CASE("an offset before the first place has no line", "[annotate]") {
   CodeVersion code = version();
   code.places = {{2, 0, 7}};

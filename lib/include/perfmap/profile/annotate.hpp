@@ -78,6 +78,14 @@ struct CodeSamples {
   friend bool operator==(const CodeSamples&, const CodeSamples&) = default;
 };
 
+/// Samples that are in the totals of several offsets, because the function called itself.
+struct SharedSamples {
+  std::vector<std::uint64_t> offsets;  ///< ascending, at least two
+  std::uint64_t count = 0;
+
+  friend bool operator==(const SharedSamples&, const SharedSamples&) = default;
+};
+
 /// The source line of the code from `offset` to that of the next place, or to the end of the code.
 struct SourcePlace {
   std::uint64_t offset = 0;
@@ -103,6 +111,7 @@ struct CodeVersion {
   std::uint64_t self = 0;            ///< samples in the code
   std::uint64_t total = 0;           ///< samples with a frame of the code
   std::vector<CodeSamples> samples;  ///< by offset; only those that are not 0
+  std::vector<SharedSamples> shared;
 
   CodeMachine machine = {};
   std::string_view code;  ///< its bytes; borrowed from `owner`
@@ -138,8 +147,9 @@ struct MatchedFunction {
 ///     for (const MatchedFunction& function : samples.matches(reader.table())) …
 ///
 /// The code of a function may be compiled again, to other tiers, and moved: each is a version.
-/// Counts samples of all events alike. Memory is proportional to the distinct addresses in
-/// functions whose name contains the query. One thread at a time.
+/// Counts samples of all events alike. Memory is proportional to the distinct addresses, and the
+/// distinct sets of addresses of a recursive function in a stack, in functions whose name contains
+/// the query. One thread at a time.
 class PERFMAP_API FunctionSamples {
  public:
   explicit FunctionSamples(std::string query);
