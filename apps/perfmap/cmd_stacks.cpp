@@ -293,7 +293,8 @@ ExitCode write_stacks(const StacksOptions& options, const Console& console) {
     const Result<void> fits = check_not_terminal(options, console);
     return fits ? write_named_profile(options, *input, console) : console.fail(fits.error());
   }
-  Result<std::unique_ptr<Reading>> reading = Reading::open(*std::move(input), options, names_of(options), console);
+  Result<std::unique_ptr<Reading>> reading =
+      Reading::open(*std::move(input), options, names_of(options), console);
   if (!reading) return console.fail(reading.error());
   StackReader& reader = (*reading)->reader();
   std::optional<OutputFile> out;
@@ -352,9 +353,10 @@ Result<void> choose_format_of(StacksOptions& options, const Console& console) {
 void declare_stacks(CommandOptions& command) {
   StacksOptions& options = command.runs(write_stacks, choose_format_of);
   options.stacks.threads = std::clamp(std::thread::hardware_concurrency(), 1U, 64U);
-  add_recording(command, options,
-                "A recording of perf record, a pprof profile, or '-'. Further arguments are maps and "
-                "jitdumps, which are used for all processes");
+  add_recording(
+      command, options,
+      "A recording of perf record, a pprof profile, or '-'. Further arguments are maps and "
+      "jitdumps, which are used for all processes");
   const std::vector<std::string> formats = stack_format_names();
   add_output_format(command, "--format", options.format, formats, kSuffixes, formats.front());
   add_output(command, options.output);
