@@ -241,6 +241,7 @@ class AnnotationJson {
     json_.member("self", version.self);
     json_.member("total", version.total);
     json_.member("no_code", version.no_code);
+    write_files(version);
     if (options.wants_asm()) write_instructions(version, disassembler);
     if (options.wants_source()) write_lines(version);
     json_.end_object();
@@ -255,6 +256,17 @@ class AnnotationJson {
     }
   }
 
+  void write_files(const CodeVersion& version) {
+    json_.key("files");
+    json_.begin_array();
+    for (const std::string& file : version.files) {
+      json_.begin_object();
+      json_.text_members("path", file);
+      json_.end_object();
+    }
+    json_.end_array();
+  }
+
   void write_instructions(const CodeVersion& version, const Disassembler* disassembler) {
     json_.key("instructions");
     json_.begin_array();
@@ -265,8 +277,10 @@ class AnnotationJson {
       json_.member("text", row.text);
       json_.key("valid");
       json_.boolean(row.is_valid && !row.text.empty());
-      json_.text_members("file", row.place == nullptr ? "" : version.files[row.place->file]);
-      json_.member("line", row.place == nullptr ? 0 : row.place->line);
+      if (row.place != nullptr) {
+        json_.member("file", row.place->file);
+        json_.member("line", row.place->line);
+      }
       json_.member("self", row.self);
       json_.member("total", row.total);
       json_.end_object();
@@ -279,11 +293,11 @@ class AnnotationJson {
     json_.begin_array();
     for (const LineSamples& line : list_lines(version)) {
       json_.begin_object();
-      json_.text_members("file", version.files[line.file]);
+      json_.member("file", line.file);
       json_.member("line", line.line);
       json_.key("text");
       if (const auto text = source_.line(version.files[line.file], line.line)) {
-        json_.string(*text);
+        json_.string(std::string(*text));  // its bytes may change meanwhile
       } else {
         json_.null();
       }

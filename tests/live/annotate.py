@@ -1,5 +1,5 @@
 """Compares `perfmap annotate` with `perf annotate --stdio` of the injected recording of a Node.js
-process, and checks it without Capstone: annotate.py PERFMAP
+process and of a C++ program, and checks it without Capstone: annotate.py PERFMAP
 
 Exit status 77: perf or objdump is not installed.
 """
@@ -12,6 +12,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from support import recorded  # noqa: E402
 
 perfmap = os.path.abspath(sys.argv[1])
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -36,12 +39,14 @@ def place_of_dump(work):
     return place
 
 
-def by_perf(text):
-    """{function: [{offset: samples}]} of JIT code, one for each version with samples, by the output of
-    `perf annotate --stdio -n`."""
+def by_perf(recording, module):
+    """{function: [{offset: samples}]} of a file, one for each version with samples, by `perf annotate --stdio -n`. Its
+    exit status is not 0 for symbols of a kernel that is not here."""
+    text = subprocess.run(["perf", "annotate", "--stdio", "-n", "-i", recording], capture_output=True, text=True,
+                          errors="replace", timeout=300, env=os.environ | {"HOME": os.getcwd()}).stdout
     found = collections.defaultdict(list)
     for part in re.split(r"(?m)^ Samples \|", text)[1:]:
-        if not re.search(r"Disassembly of jitted-\d+-\d+\.so", part.splitlines()[0]):
+        if not re.search(f"Disassembly of {module} for", part.splitlines()[0]):
             continue
         head = re.search(r"(?m)^[ \d.:]* ([0-9a-f]{16}) <(.*)>:$", part)
         begin = int(head[1], 16)
@@ -54,9 +59,9 @@ def by_perf(text):
     return found
 
 
-def by_perfmap(function, *options):
+def by_perfmap(recording, function):
     """The same for one function."""
-    text, _ = run(perfmap, "annotate", "perf.data", function, "--any-owner", "--asm", "--format", "json", *options)
+    text, _ = run(perfmap, "annotate", recording, function, "--any-owner", "--asm", "--format", "json")
     versions = json.loads(text)["versions"]
     assert all(version["name"] == function and not version["no_code"] for version in versions), text[:500]
     return [{one["offset"]: one["self"] for one in version["instructions"] if one["self"]} for version in versions
@@ -66,23 +71,36 @@ def by_perfmap(function, *options):
 def compare_with_perf(work):
     place = place_of_dump(work)
     shutil.copy(NODE / "jit-683-samples.dump", place / "jit-683.dump")
-    recorded = (NODE / "perf-683.data").read_bytes()
-    assert RECORDED in recorded
-    pathlib.Path("perf.data").write_bytes(recorded.replace(RECORDED, f"{place}/".encode()))
+    data = (NODE / "perf-683.data").read_bytes()
+    assert RECORDED in data
+    pathlib.Path("perf.data").write_bytes(data.replace(RECORDED, f"{place}/".encode()))
     run("perf", "inject", "--jit", "-i", "perf.data", "-o", "injected.data", env=os.environ | {"HOME": work})
-    # Its exit status is not 0 for symbols of a kernel that is not here.
-    text = subprocess.run(["perf", "annotate", "--stdio", "-n", "-i", "injected.data"], capture_output=True, text=True,
-                          errors="replace", timeout=300, env=os.environ | {"HOME": work}).stdout
-    theirs = by_perf(text)
-    assert len(theirs) >= 10, (len(theirs), text[:2000])
+    compare(by_perf("injected.data", r"jitted-\d+-\d+\.so"), "perf.data", least=100)
+
+
+def compare(theirs, recording, least):
     samples = 0
     for function, versions in theirs.items():
-        ours = by_perfmap(function)
+        ours = by_perfmap(recording, function)
         key = lambda counts: sorted(counts.items())  # noqa: E731
         assert sorted(ours, key=key) == sorted(versions, key=key), (function, ours, versions)
         samples += sum(sum(version.values()) for version in versions)
-    assert samples >= 100, samples
-    print(f"{len(theirs)} functions of JIT code have their {samples} samples where perf annotate has them")
+    assert samples >= least, samples
+    print(f"{len(theirs)} functions of {recording} have their {samples} samples where perf annotate has them")
+
+
+def compare_native(work):
+    try:
+        program = recorded.compile_program(work, "tree", ["-O2", "-g"])
+        recorded.record("tree.data", [program])
+    except recorded.CannotRecord as why:
+        print(f"skipped in part: {why}")
+        return
+    theirs = by_perf("tree.data", "tree")
+    compare(theirs, "tree.data", least=10)
+    hottest = max(theirs, key=lambda name: sum(theirs[name][0].values()))
+    shown, said = run(perfmap, "annotate", "tree.data", hottest, "--source")
+    assert re.search(r"(?m)^ +[\d.]+% .*\| +\d+ +\S", shown), (shown, said)
 
 
 def check_without_capstone(work):
@@ -110,3 +128,4 @@ with tempfile.TemporaryDirectory(prefix="a", dir="/tmp") as work:
         print(f"skipped: no {missing[0]} here")
         sys.exit(77)
     compare_with_perf(work)
+    compare_native(work)

@@ -17,7 +17,8 @@ class PlaceList {
   explicit PlaceList(CodeVersion& version) : version_(version) {}
 
   void add(std::uint64_t offset, std::string_view file, std::uint32_t line) {
-    const SourcePlace place{offset, line == 0 ? 0 : number_of(file), line};
+    const std::optional<std::uint32_t> number = line == 0 ? 0 : number_of(file);
+    const SourcePlace place{offset, number.value_or(0), number ? line : 0};
     auto& places = version_.places;
     const bool continues =
         !places.empty() && places.back().file == place.file && places.back().line == place.line;
@@ -25,17 +26,25 @@ class PlaceList {
   }
 
  private:
-  std::uint32_t number_of(std::string_view file) {
+  /// DWARF has a directory once for all of its files, so a small file can have very long paths.
+  static constexpr std::size_t kMaxBytes = std::size_t{64} << 20;
+
+  std::optional<std::uint32_t> number_of(std::string_view file) {
     if (!version_.files.empty() && version_.files[last_] == file) return last_;
-    const auto next = static_cast<std::uint32_t>(version_.files.size());
-    const auto [place, is_new] = numbers_.try_emplace(std::string(file), next);
-    if (is_new) version_.files.emplace_back(file);
-    return last_ = place->second;
+    const auto known = numbers_.find(std::string(file));
+    if (known != numbers_.end()) return last_ = known->second;
+    if (file.size() > left_) return std::nullopt;
+    left_ -= file.size();
+    last_ = static_cast<std::uint32_t>(version_.files.size());
+    numbers_.emplace(file, last_);
+    version_.files.emplace_back(file);
+    return last_;
   }
 
   CodeVersion& version_;
   std::unordered_map<std::string, std::uint32_t> numbers_;
   std::uint32_t last_ = 0;
+  std::size_t left_ = kMaxBytes;
 };
 
 /// The line of each byte, or, of long code, of each sampled byte.

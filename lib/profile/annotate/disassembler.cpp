@@ -35,6 +35,9 @@ const Supported* find_supported(const CodeMachine& machine) noexcept {
 /// The layout of cs_insn differs between major versions, so only the one of the header will do.
 const std::string kMajor = std::to_string(CS_API_MAJOR);
 
+/// At least as long as any instruction: x86 has up to 15 bytes.
+constexpr std::size_t kMaxInstruction = 16;
+
 /// Bytes that are no instruction, as an assembler takes them.
 std::string_view data_text(std::string_view bytes, std::array<char, 64>& buffer) noexcept {
   std::size_t size = 0;
@@ -150,28 +153,30 @@ Result<Disassembler> Disassembler::open(const CodeMachine& machine) {
 
 void Disassembler::read(std::string_view code, Address address,
                         const std::function<void(const Instruction&)>& visit) const {
+  // Bytes of a mapped file may change meanwhile, so those of an instruction are copied first.
+  std::array<char, kMaxInstruction> window{};
   std::array<char, 64> buffer{};
   std::string text;
   std::size_t at = 0;
   while (at < code.size()) {
-    const auto* bytes = reinterpret_cast<const std::uint8_t*>(code.data()) + at;
-    std::size_t left = code.size() - at;
+    const std::string_view copied(window.data(), code.copy(window.data(), window.size(), at));
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(copied.data());
+    std::size_t left = copied.size();
     std::uint64_t next_address = address + at;
     const cs_insn& found = *state_->instruction;
     // The size is Capstone's; it is not trusted either.
     const bool is_valid =
         state_->next(state_->handle, &bytes, &left, &next_address, state_->instruction) &&
-        found.size > 0 && found.size <= code.size() - at;
-    const std::size_t size = is_valid ? found.size : std::min(state_->step, code.size() - at);
-    const std::string_view line = code.substr(at, size);
+        found.size > 0 && found.size <= copied.size();
+    const std::size_t size = is_valid ? found.size : std::min(state_->step, copied.size());
     if (is_valid) {
       text = found.mnemonic;
       if (found.op_str[0] != '\0') text.append(" ").append(found.op_str);
     } else {
-      text = data_text(line, buffer);
+      text = data_text(copied.substr(0, size), buffer);
     }
     const auto target = is_valid ? target_of(found.mnemonic, found.op_str) : std::nullopt;
-    visit({at, line, text, is_valid, target});
+    visit({at, code.substr(at, size), text, is_valid, target});
     at += size;
   }
 }

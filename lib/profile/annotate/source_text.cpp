@@ -21,7 +21,13 @@ constexpr std::array<std::string_view, 53> kSuffixes = {
     "php", "lua", "pl",  "java", "kt",  "scala", "groovy", "clj",   "cs",  "fs",  "vb",
     "erl", "hrl", "ex",  "exs",  "ml",  "hs",    "jl",     "swift", "f90"};
 
+/// The standard library of C++ has headers without a suffix.
+bool is_system_header(std::string_view path) noexcept {
+  return path.starts_with("/usr/include/") && path.find("/../") == std::string_view::npos;
+}
+
 bool is_source_name(std::string_view path) {
+  if (is_system_header(path)) return true;
   const std::size_t dot = path.find_last_of("./");
   if (dot == std::string_view::npos || path[dot] != '.') return false;
   std::string suffix(path.substr(dot + 1));

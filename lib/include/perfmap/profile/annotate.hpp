@@ -114,9 +114,9 @@ struct CodeVersion {
   std::vector<SharedSamples> shared;
 
   CodeMachine machine = {};
-  std::string_view code;  ///< its bytes; borrowed from `owner`
-  std::string no_code;    ///< why there are none: a clause; empty if there are
-  std::vector<std::string> files;
+  std::string_view code;            ///< its bytes; borrowed from `owner`
+  std::string no_code;              ///< why there are none: a clause; empty if there are
+  std::vector<std::string> files;   ///< at most 64 MiB; lines of further files are unknown
   std::vector<SourcePlace> places;  ///< by offset
   std::int64_t built_ns = 0;        ///< last write of the ELF file; 0: it has none, or is unknown
   std::shared_ptr<const void> owner = nullptr;
@@ -209,10 +209,10 @@ struct LineSamples {
 /// none of them. O(n log n).
 PERFMAP_API std::vector<LineSamples> list_lines(const CodeVersion& version);
 
-/// Reads lines of source files, whose paths come from debug information, and may be hostile: only
-/// regular files whose names end like those of source files, and that are not larger than
-/// kMaxBytes, nor all together than kMaxTotal; never through a link as the last component. The file
-/// must be readable by others, or belong to this process's user. One thread at a time.
+/// Reads lines of source files. Their paths come from debug information, which may be hostile, so a
+/// file must be regular, at most kMaxBytes large, and readable by others or owned by this process's
+/// user; it must have the suffix of a source file or be below /usr/include, and must not be a link.
+/// All files together have at most kMaxTotal. One thread at a time.
 class PERFMAP_API SourceText {
  public:
   static constexpr std::uint64_t kMaxBytes = std::uint64_t{16} << 20;
