@@ -15,7 +15,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CORE = ["format", "base", "io", "runtimes", "map", "jitdump", "resolve", "writer", "lint", "pypylog", "report", "capi"]
 PROFILE = ["elf", "dwarf", "module", "process", "unwind", "perfdata", "stacks", "report",
-           "inject", "doctor", "source", "record", "capi"]
+           "inject", "annotate", "doctor", "source", "record", "capi"]
 LIBC_ALONE = ("lib/base/", "lib/writer/")  # but for what lib/base has for both shared libraries
 WITH_LIBSTDCXX = ("lib/base/c_border.hpp", "lib/base/found_file.hpp", "lib/base/lazy.hpp",
                   "lib/base/parallel.hpp")
@@ -39,6 +39,7 @@ OWNERS = {  # folder: its public headers, below perfmap/ (core) or perfmap/profi
     "perfdata": ["profile/recording"],
     "stacks": ["profile/stacks", "profile/stack_writer"],
     "inject": ["profile/inject"],
+    "annotate": ["profile/annotate"],
     "doctor": ["profile/doctor"],
     "source": ["profile/source"],
     "record": ["profile/record"],
@@ -53,6 +54,7 @@ DOORS = [  # what is included: the only place, or places, that may include it
     (re.compile(r"^libiberty/"), "lib/profile/elf/"),
     (re.compile(r"^zstd\.h"), "lib/profile/elf/"),
     (re.compile(r"^protozero/"), "lib/profile/stacks/"),
+    (re.compile(r"^capstone/"), "lib/profile/annotate/disassembler.cpp"),
     (re.compile(r"^CLI/"), "apps/perfmap/command_line.cpp"),
 ]
 STD_OF_LIBSTDCXX = re.compile(r"^(string|vector|map|unordered_map|memory|functional|thread|mutex|deque|iostream|"

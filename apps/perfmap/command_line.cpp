@@ -29,6 +29,7 @@
   row("record", declare_record, "Recordings", "Record a program, with the names of its JIT code") \
   row("stacks", declare_stacks, "Recordings", "Print the named stacks of a perf recording") \
   row("report", declare_report, "Recordings", "Print which functions took the time of a recording") \
+  row("annotate", declare_annotate, "Recordings", "Print the samples of a function by instruction and source line") \
   row("inject", declare_inject, "Recordings", "Rewrite a perf recording so that perf names JIT code") \
   row("doctor", declare_doctor, "Recordings", "Find out why names of a process or recording are missing") \
   row("watch", declare_watch, "Processes", "Print the entries that a process writes to its map and jitdumps") \
@@ -375,8 +376,8 @@ OptionDescription describe_option(const CLI::Option& option) {
     result.value_name = option.get_name();
     for (char& c : result.value_name) c = static_cast<char>(std::toupper(c));
   }
-  result.group = group_of_option(long_name);
   result.takes_value = result.names.empty() || option.get_items_expected_max() > 0;
+  result.group = group_of_option(long_name, result.takes_value);
   result.takes_file = kind == kFile || kind == kSource;
   result.takes_directory = kind == "DIR";
   result.takes_pid = kind == "PID" || kind == kSource;

@@ -87,6 +87,13 @@ constexpr Example kReportExamples[] = {
     {"Print what called a function", "perfmap report perf.data --callers malloc"},
     {"Count by compiler tier, as CSV", "perfmap report perf.data --by tier --format csv"}};
 
+constexpr std::string_view kAnnotateUsages[] = {"perfmap annotate RECORDING FUNCTION [OPTIONS]"};
+constexpr Example kAnnotateExamples[] = {
+    {"Print the instructions and source lines of a function, with their samples",
+     "perfmap annotate perf.data fib"},
+    {"Print source lines alone", "perfmap annotate perf.data fib --source"},
+    {"Print the versions that existed at a time", "perfmap annotate perf.data fib --at 4527.25"}};
+
 constexpr std::string_view kPypylogUsages[] = {
     "perfmap pypylog LOG [OPTIONS]", "perfmap pypylog LOG --annotate LOOP [-o FILE]",
     "perfmap pypylog LOG --to perf-map|jitdump [OPTIONS]"};
@@ -242,6 +249,15 @@ constexpr CommandTexts kCommands[] = {
      kReportExamples, "the report was written; also if no sample passes the filters", "",
      "the recording or a source cannot be read; no function, or several, have the name of "
      "--callers or --callees; an error in the command line; a failed write"},
+    {"annotate", kAnnotateUsages,
+     "Prints how many samples of a perf recording are in each instruction and source line of a "
+     "function, JIT code included. FUNCTION is the name that perfmap stacks prints, without its "
+     "compiler tier if all tiers are wanted, or a part that no other function has. Code that was "
+     "compiled again or moved is printed once for each version. Disassembly needs libcapstone4.",
+     kAnnotateExamples, "the function was printed", "",
+     "no function with samples has the name, or several have (their names are printed); the "
+     "recording cannot be read; with --asm or --both, the code cannot be disassembled; "
+     "an error in the command line; a failed write"},
     {"pypylog", kPypylogUsages,
      "Prints the loops and bridges that PyPy compiled, and how often they ran, from the log that "
      "PyPy writes with PYPYLOG=jit-log-opt,jit-backend,jit-summary:FILE. With a recording of the "
@@ -331,11 +347,13 @@ constexpr CommandTexts kCommands[] = {
 struct Grouped {
   std::string_view group;
   std::string_view option;
+  bool is_flag = false;  ///< only an option without a value
 };
 constexpr Grouped kGrouped[] = {
     {"Input", "pid"},
     {"Input", "map"},
     {"Input", "jitdump"},
+    {"Output", "source", true},  // of annotate
     {"Input", "source"},
     {"Input", "input"},
     {"Input", "kind"},
@@ -354,6 +372,7 @@ constexpr Grouped kGrouped[] = {
     {"Selection", "comm"},
     {"Selection", "event"},
     {"Selection", "time"},
+    {"Selection", "at"},
     {"Selection", "from"},
     {"Selection", "to-time"},
     {"Selection", "select"},
@@ -383,6 +402,8 @@ constexpr Grouped kGrouped[] = {
     {"Output", "self"},
     {"Output", "total"},
     {"Output", "annotate"},
+    {"Output", "asm"},
+    {"Output", "both"},
     {"Output", "stats"},
     {"Output", "statistics"},
     {"Output", "merge-tiers"},
@@ -477,9 +498,10 @@ const CommandTexts* texts_of(std::string_view command) {
   return found == std::end(kCommands) ? nullptr : found;
 }
 
-std::string_view group_of_option(std::string_view long_name) {
-  const auto* const found = std::find_if(std::begin(kGrouped), std::end(kGrouped),
-                                         [&](const auto& one) { return one.option == long_name; });
+std::string_view group_of_option(std::string_view long_name, bool takes_value) {
+  const auto* const found = std::find_if(
+      std::begin(kGrouped), std::end(kGrouped),
+      [&](const Grouped& one) { return one.option == long_name && !(one.is_flag && takes_value); });
   return found == std::end(kGrouped) ? "Options" : found->group;
 }
 

@@ -25,7 +25,7 @@ struct CommandTexts {
 const CommandTexts* texts_of(std::string_view command);
 
 /// The heading of an option in help.
-std::string_view group_of_option(std::string_view long_name);
+std::string_view group_of_option(std::string_view long_name, bool takes_value);
 /// All headings, in the order of help. The last is that of the options that all commands have.
 std::span<const std::string_view> option_groups();
 

@@ -67,6 +67,7 @@ Result<void> Reading::prepare(const RecordedStacksOptions& options, StackOptions
       options.kallsyms.empty() ? Result<void>() : kernel_.open(options.kallsyms);
   if (!given) return Failure(given.error());
   stacks.find_kallsyms = [this](const RecordedKernel& kernel) { return kernel_.text_of(kernel); };
+  if (options.watch) options.watch(stacks);
   reader_.emplace(recording_, std::move(stacks));
   return {};
 }

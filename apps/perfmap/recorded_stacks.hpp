@@ -30,6 +30,8 @@ struct RecordedStacksOptions {
   std::string kallsyms;
   bool any_owner = false;
   bool debuginfod = false;
+  /// Changes the options of the reader when all are set; null: does not.
+  std::function<void(StackOptions&)> watch = nullptr;
 };
 
 /// RECORDING and further sources of names.

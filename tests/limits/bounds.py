@@ -121,6 +121,7 @@ FILES = (["lint"], ["info"], ["tidy"], ["to-json"], ["to-json", "--effective"], 
          ["stacks", "--stats"], ["report"], ["doctor"], ["inject"], ["pypylog"], ["pypylog", "--to", "perf-map"],
          ["pypylog", "--format", "html"], ["pypylog", "small.log", "--perf-data"], ["resolve", "1000", "--map"],
          ["resolve", "1000", "--jitdump"], ["stacks", "small.data", "-m"], ["stacks", "small.data", "-j"],
+         ["annotate", "small.data", "parse", "-j"],
          ["stacks", "small.data", "--kallsyms"], ["inject", "small.data", "--jitdump"], ["copy", "-o", "out"],
          ["write", "1000", "10", "f", "--jitdump", "--code"])
 

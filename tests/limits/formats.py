@@ -136,11 +136,13 @@ def addresses(count):
     return "".join(f"{address(i % 1000) + 3:x}\n" for i in shuffled(count)).encode()
 
 
-def recording(count):
-    """Samples with stacks of 12 frames in the code of a map."""
+def recording(count, least=0):
+    """Samples with stacks of 12 frames in the code of a map, after `least` samples in its first function."""
     data = PerfData()
     data.comm(7, b"node")
     data.mmap(7, BEGIN, 1 << 30, ANONYMOUS)
+    for _ in range(least):
+        data.sample(7, address(0) + 4)
     chooser = random.Random(1)
     for _ in range(count):
         outer = chooser.randrange(40)
@@ -275,6 +277,10 @@ def outputs(names):
     for form in ("text", "json", "csv"):
         yield (f"recording: report --format {form}",
                ["report", INPUT, "-m", names, "--threads", "1", "--format", form, "-o", "out"], recording, 3000)
+    for form in ("text", "json"):
+        yield (f"recording: annotate --format {form}",
+               ["annotate", INPUT, name(0), "-m", names, "--format", form],
+               lambda count: recording(count, least=1), 3000)
     for form in ("text", "json", "speedscope", "folded", "flame-graph", "html"):
         yield f"PyPy log: --format {form}", ["pypylog", INPUT, "--format", form], pypy_log, 600
     for to in ("perf-map", "jitdump"):

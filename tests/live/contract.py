@@ -22,7 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 NODE = ROOT / "tests/wild/node"
 DUMP = NODE / "jit-683-lines.dump"
 RECORDING = ROOT / "tests/wild/tally/perf.data"
-COMMANDS = ("resolve lint tidy merge diff info convert to-json from-json stacks report inject doctor watch "
+COMMANDS = ("resolve lint tidy merge diff info convert to-json from-json stacks report annotate inject doctor watch "
             "snapshot gc write copy pypylog").split()
 checks = {}
 
@@ -434,6 +434,22 @@ def report():
     run(f"stacks {RECORDING} -o profile.pb.gz")
     assert run("report profile.pb.gz")[0]
     run("report profile.pb.gz a.map", status=2)
+
+
+@says("`annotate RECORDING FUNCTION`: a word that several functions contain is an error.",
+      "`-m` and `-j` name code of every process.",
+      "`--source` selects what is printed.",
+      "`--at` of `annotate` selects the code that existed then.")
+def annotate():
+    found = run(f"annotate {RECORDING} digits --symfs {RECORDING.parent}")[0]
+    assert found.startswith("digits: 16 samples") and "movabsq" in found
+    lines = run(f"annotate {RECORDING} digits --symfs {RECORDING.parent} --source")[0]
+    assert "movabsq" not in lines and "LINE  SOURCE" in lines
+    assert "matches 2 functions" in run(f"annotate {RECORDING} i --symfs {RECORDING.parent}", status=2)[1]
+    data, dump = NODE / "perf-683.data", NODE / "jit-683-samples.dump"
+    for source in (f"-j {dump}", f"-m {dump}"):
+        assert "sieve" in run(f"annotate {data} sieve {source} --at 4527")[0]
+    run(f"annotate {data} sieve -j {dump} --at 4526.04", status=2)
 
 
 @says("`write` and `copy` append to `-o FILE` or to the map of `--to-pid PID`.")

@@ -76,6 +76,7 @@ def commands(path, out):
                    [b"copy", path, b"-o", out, b"--strict"]]
     yield "doctor", [[b"doctor", path]]
     yield "stacks", [[b"stacks", path], [b"stacks", path, b"-o", out], [b"stacks", path, b"--symfs", path]]
+    yield "annotate", [[b"annotate", path, EVIL], [b"annotate", path, b"f", b"-j", path], [b"annotate", path, b"f", b"-m", path]]
     yield "inject", [[b"inject", path, b"-o", out]]
     yield "pypylog", [[b"pypylog", path], [b"pypylog", path, b"-o", out]]
     yield "watch", [[b"watch", path]]

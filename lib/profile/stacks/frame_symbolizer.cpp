@@ -281,6 +281,7 @@ FrameSymbolizer::Places FrameSymbolizer::of_address(const AddressName& name, con
   place.vaddr = name.vaddr ? *name.vaddr + (wanted.site.is_return ? 1 : 0) : ip;
   if (name.range) place.offset = ip - name.range->begin;
   place.mapping = mapping_of(name, region, function.kind);
+  if (options_.versions && name.entry) place.record = name.entry->offset;
   place.doubts = name.doubts;
   if (wanted.site.is_guess) place.doubts.add(Doubt::guessed_call);
   add_jit_line(name, function, place);

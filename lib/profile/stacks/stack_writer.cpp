@@ -59,6 +59,7 @@ struct HashOf {
         .add(place.offset)
         .add(place.map_address)
         .add(place.vaddr)
+        .add(place.record)
         .add(std::uint64_t{place.doubts.bits})
         .value();
   }

@@ -57,6 +57,9 @@ struct FramePlace {
   Address map_address = 0;
   /// In the ELF file, before relocation; otherwise unchanged.
   Address vaddr = 0;
+  /// With StackOptions::versions, for JIT code: where its module, a map or dump, names it. The
+  /// offset of the map's line or of the dump's LOAD record. 0: not asked for, or no such code.
+  std::uint64_t record = 0;
   Doubts doubts = {};  ///< of the name
 
   friend bool operator==(const FramePlace&, const FramePlace&) = default;

@@ -92,6 +92,9 @@ struct StackOptions {
 
   StackFilter filter = {};
   Names names = Names::symbols;
+  /// Sets FramePlace::record. Code that a runtime compiled again at the same address then has
+  /// places of its own.
+  bool versions = false;
   bool demangle = true;
   unsigned threads = 1;
   Unwinder::Options unwind = {};

@@ -1,0 +1,517 @@
+#include <algorithm>
+#include <perfmap/json.hpp>
+#include <perfmap/profile/annotate.hpp>
+#include <perfmap/profile/stacks.hpp>
+#include <perfmap/text.hpp>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "command_line.hpp"
+#include "console.hpp"
+#include "recorded_stacks.hpp"
+#include "source.hpp"
+
+namespace perfmap::app {
+namespace {
+
+struct AnnotateOptions : RecordedStacksOptions {
+  std::string function;
+  std::optional<std::uint64_t> at;
+  std::string at_text;  ///< as typed
+  std::string format;
+  bool only_asm = false;
+  bool only_source = false;
+  bool both = false;
+
+  bool wants_asm() const noexcept { return !only_source; }
+  bool wants_source() const noexcept { return !only_asm; }
+};
+
+/// All that is printed.
+struct Annotation {
+  MatchedFunction function;
+  std::uint64_t samples = 0;  ///< of all functions
+  std::vector<CodeVersion> versions;
+  std::vector<std::optional<Disassembler>> disassemblers;  ///< by version
+};
+
+std::string file_name(std::string_view path) {
+  return std::string(path.substr(path.rfind('/') + 1));
+}
+
+/// A line of source text, with tabs as blanks.
+std::string without_tabs(std::string_view line) {
+  constexpr std::size_t kTab = 8;
+  std::string text;
+  for (const char letter : line) {
+    if (letter == '\t') {
+      text.append(kTab - text.size() % kTab, ' ');
+    } else {
+      text += letter;
+    }
+  }
+  return text;
+}
+
+/// Writes an annotation as text; on a terminal with colours.
+class TextWriter {
+ public:
+  TextWriter(OutputFile& out, bool color, SourceText& source)
+      : out_(out), color_(color), source_(source) {}
+
+  void write(const Annotation& found, const AnnotateOptions& options) {
+    for (std::size_t i = 0; i < found.versions.size(); ++i) {
+      const CodeVersion& version = found.versions[i];
+      if (i != 0) out_.write("\n");
+      write_head(version, found.samples);
+      const Disassembler* const disassembler =
+          found.disassemblers[i] ? &*found.disassemblers[i] : nullptr;
+      if (options.wants_asm()) {
+        write_code(version, disassembler, options.wants_source());
+      } else {
+        write_lines(version);
+      }
+    }
+  }
+
+ private:
+  static constexpr const char* kBold = "\x1b[1m";
+  static constexpr const char* kRed = "\x1b[31m";
+  static constexpr const char* kGreen = "\x1b[32m";
+  static constexpr const char* kCyan = "\x1b[36m";
+
+  /// Text of inputs.
+  std::string shown(std::string_view text) const { return one_line(text, color_); }
+  void paint(const char* color, const std::string& text) {
+    out_.write(color_ && color != nullptr ? color + text + "\x1b[0m" : text);
+  }
+
+  void write_head(const CodeVersion& version, std::uint64_t all) {
+    paint(kBold, shown(version.name));
+    out_.write(": " + counted(version.self, "sample") + ", " + percent(version.self, all) +
+               " of all; " + std::to_string(version.total) + " with its callees\n");
+    std::string where = version.tier.empty() ? "  " : "  " + shown(version.tier) + ", ";
+    where += shown(version.module) + ", 0x" + to_hex(version.range.begin);
+    if (version.range.size != 0) where += ", " + counted(version.range.size, "byte");
+    if (version.since) where += ", from " + seconds_text(*version.since) + " s";
+    if (version.until) where += " until " + seconds_text(*version.until) + " s";
+    out_.write(where + "\n");
+    if (!version.no_code.empty()) out_.write("  no code: " + version.no_code + "\n");
+  }
+
+  /// The columns of numbers, empty for rows without samples.
+  void write_counts(std::uint64_t self, std::uint64_t total, const CodeVersion& version) {
+    const auto cell = [](std::string text, std::size_t width) {
+      return text.insert(0, width - std::min(width, text.size()), ' ');
+    };
+    const auto number = [&](std::uint64_t count, std::size_t width) {
+      return cell(count == 0 ? "" : std::to_string(count), width);
+    };
+    const std::uint64_t hundredths = scaled_ratio(self, version.self, 4);
+    // Like perf annotate: red from 5 %, green from 0.5 %.
+    const char* const color = hundredths >= 500 ? kRed : hundredths >= 50 ? kGreen : nullptr;
+    paint(color, cell(self == 0 ? "" : percent(self, version.self), 7));
+    out_.write(number(self, 8) + number(total, 8) + " | ");
+  }
+
+  void write_code(const CodeVersion& version, const Disassembler* disassembler, bool with_source) {
+    out_.write("PERCENT    SELF   TOTAL |  OFFSET  INSTRUCTION\n");
+    const SourcePlace* last = nullptr;
+    list_code(version, disassembler, [&](const ListingRow& row) {
+      const bool is_new =
+          row.place != nullptr &&
+          (last == nullptr || last->file != row.place->file || last->line != row.place->line);
+      if (with_source && is_new) write_source(version, *row.place);
+      if (row.place != nullptr) last = row.place;
+      write_counts(row.self, row.total, version);
+      std::string offset = to_hex(row.offset);
+      offset.insert(0, 7 - std::min<std::size_t>(7, offset.size()), ' ');
+      out_.write(offset + "  " + text_of(row, version) + "\n");
+    });
+  }
+
+  static std::string text_of(const ListingRow& row, const CodeVersion& version) {
+    if (row.text.empty()) return "-";
+    std::string text(row.text);
+    if (row.target && version.range.contains(*row.target)) {
+      text += " <+0x" + to_hex(*row.target - version.range.begin) + ">";
+    }
+    return text;
+  }
+
+  void write_source(const CodeVersion& version, const SourcePlace& place) {
+    const std::string& file = version.files[place.file];
+    out_.write(std::string(24, ' ') + "| ");
+    std::string text = shown(file_name(file)) + ":" + std::to_string(place.line);
+    if (const auto line = source_.line(file, place.line)) text += "  " + shown(without_tabs(*line));
+    paint(kCyan, text);
+    out_.write("\n");
+  }
+
+  /// The lines of each file, with those between them if they are few.
+  void write_lines(const CodeVersion& version) {
+    const std::vector<LineSamples> lines = list_lines(version);
+    if (lines.empty()) {
+      out_.write("  no source lines\n");
+      return;
+    }
+    out_.write("PERCENT    SELF   TOTAL |    LINE  SOURCE\n");
+    constexpr std::uint32_t kGap = 4;
+    const LineSamples* last = nullptr;
+    for (const LineSamples& line : lines) {
+      const bool is_new_file = last == nullptr || last->file != line.file;
+      if (is_new_file) write_file(version.files[line.file]);
+      const bool is_near = !is_new_file && line.line - last->line <= kGap;
+      if (!is_new_file && !is_near) out_.write(std::string(24, ' ') + "|     ...\n");
+      for (std::uint32_t n = is_near ? last->line + 1 : line.line; n < line.line; ++n) {
+        if (source_.line(version.files[line.file], n)) write_line({line.file, n, 0, 0}, version);
+      }
+      write_line(line, version);
+      last = &line;
+    }
+    write_unknown(lines, version);
+  }
+
+  void write_file(const std::string& file) {
+    out_.write(std::string(24, ' ') + "| ");
+    paint(kCyan, shown(file));
+    out_.write("\n");
+  }
+
+  void write_line(const LineSamples& line, const CodeVersion& version) {
+    write_counts(line.self, line.total, version);
+    std::string number = std::to_string(line.line);
+    number.insert(0, 7 - std::min<std::size_t>(7, number.size()), ' ');
+    const auto text = source_.line(version.files[line.file], line.line);
+    out_.write(number + (text && !text->empty() ? "  " + shown(without_tabs(*text)) : "") + "\n");
+  }
+
+  /// Samples without a line.
+  void write_unknown(const std::vector<LineSamples>& lines, const CodeVersion& version) {
+    std::uint64_t known = 0;
+    for (const LineSamples& line : lines) known += line.self;
+    if (known == version.self) return;
+    write_counts(version.self - known, 0, version);
+    out_.write("      -  (no line)\n");
+  }
+
+  OutputFile& out_;
+  bool color_;
+  SourceText& source_;
+};
+
+/// docs/schema/perfmap.annotate-1.json.
+class AnnotationJson {
+ public:
+  AnnotationJson(OutputFile& out, SourceText& source) : json_(out), source_(source) {}
+
+  void write(const Annotation& found, const AnnotateOptions& options) {
+    json_.begin_object();
+    json_.member("schema", "perfmap.annotate/1");
+    json_.text_members("function", found.function.name);
+    json_.member("samples", found.samples);
+    json_.key("versions");
+    json_.begin_array();
+    for (std::size_t i = 0; i < found.versions.size(); ++i) {
+      const Disassembler* const disassembler =
+          found.disassemblers[i] ? &*found.disassemblers[i] : nullptr;
+      write_version(found.versions[i], disassembler, options);
+    }
+    json_.end_array();
+    json_.end_object();
+    json_.newline();
+  }
+
+ private:
+  void write_version(const CodeVersion& version, const Disassembler* disassembler,
+                     const AnnotateOptions& options) {
+    json_.begin_object();
+    json_.name_members(version.name);
+    json_.member("kind", to_string(version.kind));
+    json_.member("tier", version.tier);
+    json_.text_members("module", version.module);
+    json_.key("start");
+    json_.address(version.range.begin);
+    json_.member("size", version.range.size);
+    write_time("since", version.since);
+    write_time("until", version.until);
+    json_.member("self", version.self);
+    json_.member("total", version.total);
+    json_.member("no_code", version.no_code);
+    write_files(version);
+    if (options.wants_asm()) write_instructions(version, disassembler);
+    if (options.wants_source()) write_lines(version);
+    json_.end_object();
+  }
+
+  void write_time(std::string_view key, const std::optional<std::uint64_t>& time) {
+    json_.key(key);
+    if (time) {
+      json_.string(seconds_text(*time));
+    } else {
+      json_.null();
+    }
+  }
+
+  void write_files(const CodeVersion& version) {
+    json_.key("files");
+    json_.begin_array();
+    for (const std::string& file : version.files) {
+      json_.begin_object();
+      json_.text_members("path", file);
+      json_.end_object();
+    }
+    json_.end_array();
+  }
+
+  void write_instructions(const CodeVersion& version, const Disassembler* disassembler) {
+    json_.key("instructions");
+    json_.begin_array();
+    list_code(version, disassembler, [&](const ListingRow& row) {
+      json_.begin_object();
+      json_.member("offset", row.offset);
+      json_.member("size", row.bytes.size());
+      json_.member("text", row.text);
+      json_.key("valid");
+      json_.boolean(row.is_valid && !row.text.empty());
+      if (row.place != nullptr) {
+        json_.member("file", row.place->file);
+        json_.member("line", row.place->line);
+      }
+      json_.member("self", row.self);
+      json_.member("total", row.total);
+      json_.end_object();
+    });
+    json_.end_array();
+  }
+
+  void write_lines(const CodeVersion& version) {
+    json_.key("lines");
+    json_.begin_array();
+    for (const LineSamples& line : list_lines(version)) {
+      json_.begin_object();
+      json_.member("file", line.file);
+      json_.member("line", line.line);
+      json_.key("text");
+      if (const auto text = source_.line(version.files[line.file], line.line)) {
+        json_.string(std::string(*text));  // its bytes may change meanwhile
+      } else {
+        json_.null();
+      }
+      json_.member("self", line.self);
+      json_.member("total", line.total);
+      json_.end_object();
+    }
+    json_.end_array();
+  }
+
+  JsonWriter json_;
+  SourceText& source_;
+};
+
+/// Prints functions with their samples, one a line.
+void list_candidates(const std::vector<MatchedFunction>& matches, const Console& console) {
+  constexpr std::size_t kMaxListed = 20;
+  for (std::size_t i = 0; i < std::min(matches.size(), kMaxListed); ++i) {
+    std::string count = std::to_string(matches[i].self);
+    count.insert(0, 9 - std::min<std::size_t>(9, count.size()), ' ');
+    console.line(count + "  " + one_line(matches[i].name, true));
+  }
+  if (matches.size() > kMaxListed) {
+    console.line("           and " + std::to_string(matches.size() - kMaxListed) + " more");
+  }
+}
+
+/// The function that the query names. If several match, prints them.
+Result<MatchedFunction> choose(std::vector<MatchedFunction> matches, const std::string& query,
+                               const Console& console) {
+  if (matches.size() == 1) return std::move(matches.front());
+  if (matches.empty()) {
+    return Failure({Errc::not_found,
+                    "no sample is in a function whose name contains '" + query +
+                        "' ('perfmap stacks' prints all names)",
+                    0,
+                    {}});
+  }
+  list_candidates(matches, console);
+  return Failure(
+      {Errc::invalid_argument,
+       "'" + query + "' matches " + counted(matches.size(), "function") + ": name one of them",
+       0,
+       {}});
+}
+
+/// The versions that are printed: with --at those of that time.
+Result<void> add_versions(const AnnotateOptions& options, const FunctionSamples& samples,
+                          Reading& reading, Annotation& found) {
+  for (const std::uint32_t number : found.function.versions) {
+    CodeVersion version = samples.version(number, reading.reader().table(), reading.recording(),
+                                          options.wants_source());
+    if (!options.at || version.is_alive_at(*options.at))
+      found.versions.push_back(std::move(version));
+  }
+  if (!found.versions.empty()) return {};
+  return Failure({Errc::not_found,
+                  "no version of '" + found.function.name + "' with samples existed at " +
+                      options.at_text + " s",
+                  0,
+                  {}});
+}
+
+/// Opens a disassembler for each version that has code. If the user asked for --asm or --both, it
+/// must be possible.
+Result<void> add_disassemblers(const AnnotateOptions& options, Annotation& found,
+                               const Console& console) {
+  std::string told;
+  for (const CodeVersion& version : found.versions) {
+    found.disassemblers.emplace_back();
+    if (!options.wants_asm() || version.code.empty()) continue;
+    Result<Disassembler> opened = Disassembler::open(version.machine);
+    if (opened) {
+      found.disassemblers.back().emplace(*std::move(opened));
+    } else if (options.only_asm || options.both) {
+      return Failure(std::move(opened.error()));
+    } else if (std::exchange(told, opened.error().message) != opened.error().message) {
+      console.warn("instructions have no text: " + told);
+    }
+  }
+  return {};
+}
+
+/// Prints which source files are missing, or newer than the code.
+void note_sources(const Annotation& found, SourceText& source, const Recording& recording,
+                  const Console& console) {
+  warn_unreadable(source.failures(), console);
+  std::set<std::string> told;
+  for (const CodeVersion& version : found.versions) {
+    const bool is_elf = version.built_ns != 0;
+    const std::int64_t made = is_elf ? version.built_ns : recording.input().facts().mtime_ns;
+    for (const std::string& file : version.files) {
+      const auto written = source.written_ns(file);
+      if (made == 0 || !written || *written <= made || !told.insert(file).second) continue;
+      console.note(file + " is newer than the " + (is_elf ? "program" : "recording") +
+                   ": its lines may be others");
+    }
+  }
+}
+
+void write_all(const AnnotateOptions& options, const Annotation& found, SourceText& source,
+               const Console& console) {
+  if (options.format == "json") {
+    AnnotationJson(console.out(), source).write(found, options);
+    return;
+  }
+  console.with_colors(
+      [&](OutputFile& out, bool color) { TextWriter(out, color, source).write(found, options); });
+}
+
+/// Prints how the samples were read, and of several events that they are counted together.
+void note_reading(Reading& reading, const AnnotateOptions& options,
+                  const std::set<std::uint32_t>& events, const Diagnostics& problems,
+                  const Console& console) {
+  reading.warn(console);
+  note_stacks(reading, options.stacks.filter, reading.reader().statistics(), problems, false,
+              console);
+  if (events.size() < 2) return;
+  console.note("samples of " + counted(events.size(), "event") +
+               " are counted together (--event NAME selects one)");
+}
+
+/// Reads the samples, and chooses what is printed.
+Result<Annotation> find_annotation(const AnnotateOptions& options, const FunctionSamples& samples,
+                                   Reading& reading, const Console& console) {
+  Result<MatchedFunction> function =
+      choose(samples.matches(reading.reader().table()), options.function, console);
+  if (!function) return Failure(std::move(function.error()));
+  Annotation found{*std::move(function), samples.samples(), {}, {}};
+  const Step step(console, "reading the code of " + found.function.name);
+  const Result<void> added = add_versions(options, samples, reading, found);
+  if (!added) return Failure(added.error());
+  const Result<void> opened = add_disassemblers(options, found, console);
+  if (!opened) return Failure(opened.error());
+  return found;
+}
+
+ExitCode annotate(const AnnotateOptions& given, const Console& console) {
+  AnnotateOptions options = given;
+  const Result<void> checked = check_recorded_options(options);
+  if (!checked) return console.fail(checked.error());
+  Result<Input> input = open_recording_input(options.recording);
+  if (!input) return console.fail(input.error());
+  FunctionSamples samples(options.function);
+  options.watch = [&samples](StackOptions& stacks) { samples.watch(stacks); };
+  Result<std::unique_ptr<Reading>> reading =
+      Reading::open(*std::move(input), options, StackOptions::Names::symbols, console);
+  if (!reading) return console.fail(reading.error());
+  StackReader& reader = (*reading)->reader();
+  Diagnostics problems(3);
+  std::set<std::uint32_t> events;
+  const auto add = [&](const StackSample& sample) {
+    events.insert(sample.event);
+    samples.add(sample, reader.table());
+  };
+  const ExitCode read = (*reading)->read(add, problems, console);
+  if (read != ExitCode::ok) return read;
+  note_reading(**reading, options, events, problems, console);
+  const Result<Annotation> found = find_annotation(options, samples, **reading, console);
+  if (!found) return console.fail(found.error());
+  SourceText source(options.symfs);
+  write_all(options, *found, source, console);
+  note_sources(*found, source, (*reading)->recording(), console);
+  return ExitCode::ok;
+}
+
+/// Maps and dumps that replace those of the recording's processes.
+void add_given(CommandOptions& command, std::vector<Source>& sources) {
+  const auto add = [&](const char* names, Source::As as, const char* help) {
+    const auto take = [&sources, as](const std::string& text) { sources.push_back({text, as}); };
+    command.values(names, take, kFile, help).in_order();
+  };
+  add("-m,--map", Source::As::path,
+      "Use this perf map for all processes, such as /tmp/perf-42.map");
+  add("-j,--jitdump", Source::As::dump,
+      "Use this jitdump for all processes, such as /tmp/jit-42.dump");
+}
+
+}  // namespace
+
+void declare_annotate(CommandOptions& command) {
+  AnnotateOptions& options = command.runs(annotate);
+  options.stacks.threads = std::clamp(std::thread::hardware_concurrency(), 1U, 64U);
+  command.positional("recording", options.recording, kFile, "A recording of perf record, or '-'")
+      .required();
+  command
+      .positional("function", options.function, "FUNCTION",
+                  "The name of a function, or a part of it")
+      .check([](const std::string& text) { return text.empty() ? "a function needs a name" : ""; })
+      .required();
+  const Option only_asm =
+      command.flag("--asm", options.only_asm, "Print instructions without source lines");
+  const Option only_source =
+      command.flag("--source", options.only_source, "Print source lines without instructions")
+          .excludes(only_asm);
+  command.flag("--both", options.both, "Print instructions below their source lines (the default)")
+      .excludes(only_asm)
+      .excludes(only_source);
+  const auto take_time = [&options](const std::string& text) {
+    options.at = parse_seconds(text);
+    options.at_text = text;
+  };
+  command
+      .value("--at", take_time, "SECONDS",
+             "Print only the versions of the code that existed at this time, in seconds of the "
+             "recording's clock")
+      .check([](const std::string& text) {
+        return parse_seconds(text) ? "" : "'" + text + "' is not a time in seconds";
+      });
+  add_format(command, options.format, {"text", "json"});
+  add_given(command, options.sources);
+  add_filters(command, options);
+  add_no_demangle(command, options.stacks.demangle);
+  add_files(command, options);
+}
+
+}  // namespace perfmap::app

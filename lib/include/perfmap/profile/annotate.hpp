@@ -1,0 +1,245 @@
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "perfmap/profile/module.hpp"
+#include "perfmap/profile/recording.hpp"
+#include "perfmap/profile/stack_writer.hpp"
+#include "perfmap/profile/stacks.hpp"
+#include "perfmap/types.hpp"
+
+namespace perfmap {
+
+/// The machine that code is for.
+struct CodeMachine {
+  std::uint16_t elf = 0;  ///< EM_…
+  bool is_64 = true;
+  std::endian order = std::endian::little;
+
+  friend bool operator==(const CodeMachine&, const CodeMachine&) = default;
+};
+
+/// One line of a disassembly. Borrowed from the code and from the Disassembler, until its next
+/// line.
+struct Instruction {
+  std::uint64_t offset = 0;  ///< of its first byte, from the beginning of the code
+  std::string_view bytes;    ///< at least one
+  std::string_view text;     ///< in AT&T syntax on x86; ".byte 0x06" for bytes that are no code
+  bool is_valid = true;      ///< false for such bytes
+  /// Where a jump or a call with a fixed target leads.
+  std::optional<Address> target = std::nullopt;
+};
+
+/// Disassembles code with Capstone, which open() loads: without that library, everything else here
+/// works. For x86-64, i386 and little-endian aarch64.
+///
+/// Code may be any bytes. Every byte is in exactly one line, and the lines are in the order of the
+/// bytes. Bytes that are no instruction advance by the machine's smallest instruction: one byte on
+/// x86, four on aarch64. Memory does not depend on the size of the code.
+///
+/// One thread at a time.
+class PERFMAP_API Disassembler {
+ public:
+  /// Whether open() supports the machine.
+  static bool supports(const CodeMachine& machine) noexcept;
+  /// Fails with not_found if the library is not installed, and with unsupported for other machines,
+  /// or if the library has another interface.
+  static Result<Disassembler> open(const CodeMachine& machine);
+  Disassembler(Disassembler&&) noexcept;
+  Disassembler& operator=(Disassembler&&) noexcept;
+  ~Disassembler();
+
+  /// Calls `visit` for each line of `code`, whose first byte is at `address`. O(bytes).
+  void read(std::string_view code, Address address,
+            const std::function<void(const Instruction&)>& visit) const;
+
+ private:
+  struct State;
+  explicit Disassembler(std::unique_ptr<State> state) noexcept;
+  std::unique_ptr<State> state_;
+};
+
+/// The samples at an offset in code.
+struct CodeSamples {
+  std::uint64_t offset = 0;
+  std::uint64_t self = 0;   ///< samples whose instruction pointer was there
+  std::uint64_t total = 0;  ///< samples with a frame there; a frame of a caller is in its call
+
+  friend bool operator==(const CodeSamples&, const CodeSamples&) = default;
+};
+
+/// Samples that are in the totals of several offsets, because the function called itself.
+struct SharedSamples {
+  std::vector<std::uint64_t> offsets;  ///< ascending, at least two
+  std::uint64_t count = 0;
+
+  friend bool operator==(const SharedSamples&, const SharedSamples&) = default;
+};
+
+/// The source line of the code from `offset` to that of the next place, or to the end of the code.
+struct SourcePlace {
+  std::uint64_t offset = 0;
+  std::uint32_t file = 0;  ///< position in CodeVersion::files
+  std::uint32_t line = 0;  ///< 0: the code belongs to no line
+
+  friend bool operator==(const SourcePlace&, const SourcePlace&) = default;
+};
+
+/// One version of a function: JIT code at one address since one compilation, or a function of one
+/// ELF file.
+struct CodeVersion {
+  std::string name;    ///< as in stacks; raw bytes
+  std::string tier;    ///< see DecodedName::tier
+  std::string module;  ///< path of the ELF file, map or dump; raw bytes
+  FrameKind kind = FrameKind::unknown;
+  /// JIT code and the kernel: in memory. ELF files: in the file, before relocation.
+  AddressRange range = {};
+  /// The span in which JIT code of a dump was at this address, in nanoseconds of the recording's
+  /// clock. Nothing if unknown, or if the clocks of dump and recording cannot be compared; until:
+  /// also if the code was still there at the end.
+  std::optional<std::uint64_t> since = std::nullopt, until = std::nullopt;
+  std::uint64_t self = 0;            ///< samples in the code
+  std::uint64_t total = 0;           ///< samples with a frame of the code
+  std::vector<CodeSamples> samples;  ///< by offset; only those that are not 0
+  std::vector<SharedSamples> shared;
+
+  CodeMachine machine = {};
+  std::string_view code;            ///< its bytes; borrowed from `owner`
+  std::string no_code;              ///< why there are none: a clause; empty if there are
+  std::vector<std::string> files;   ///< at most 64 MiB; lines of further files are unknown
+  std::vector<SourcePlace> places;  ///< by offset
+  std::int64_t built_ns = 0;        ///< last write of the ELF file; 0: it has none, or is unknown
+  std::shared_ptr<const void> owner = nullptr;
+
+  /// Whether it may have existed at that time: true if its span is unknown.
+  bool is_alive_at(std::uint64_t time) const noexcept {
+    return (!since || *since <= time) && (!until || time < *until);
+  }
+  /// The source line of the code at an offset, or null. O(log places).
+  const SourcePlace* place_at(std::uint64_t offset) const noexcept;
+};
+
+/// A function that matches a query: all its versions.
+struct MatchedFunction {
+  std::string name;  ///< as in stacks; without the tier if several tiers match
+  std::uint64_t self = 0;
+  std::uint64_t total = 0;
+  std::vector<std::uint32_t> versions;  ///< for FunctionSamples::version()
+};
+
+/// Counts the samples of a recording at each address of the functions with a name.
+///
+///     FunctionSamples samples("fib");
+///     StackOptions options = …;
+///     samples.watch(options);  // before the reader is made
+///     StackReader reader(recording, options);
+///     reader.read([&](const StackSample& sample) { samples.add(sample, reader.table()); }, …);
+///     for (const MatchedFunction& function : samples.matches(reader.table())) …
+///
+/// The code of a function may be compiled again, to other tiers, and moved: each is a version.
+/// Counts samples of all events alike. Memory is proportional to the distinct addresses, and the
+/// distinct sets of addresses of a recursive function in a stack, in functions whose name contains
+/// the query. One thread at a time.
+class PERFMAP_API FunctionSamples {
+ public:
+  explicit FunctionSamples(std::string query);
+  FunctionSamples(FunctionSamples&&) noexcept;
+  FunctionSamples& operator=(FunctionSamples&&) noexcept;
+  ~FunctionSamples();
+
+  /// Sets what this class needs to find code: StackOptions::versions, and functions around
+  /// `open_module` and `find_jit`, which keep a reference to this object's state.
+  void watch(StackOptions& options);
+  /// Amortised O(frames).
+  void add(const StackSample& sample, const FrameTable& table);
+  /// All samples that were added.
+  std::uint64_t samples() const noexcept;
+
+  /// The functions that match best, those with the most samples first. A name that is equal to the
+  /// query matches best; then names that are equal without their tier; then those of functions that
+  /// a runtime calls so, without the file; then all that contain it. Empty if none does.
+  std::vector<MatchedFunction> matches(const FrameTable& table) const;
+  /// A version with its code, and with source lines if `lines`. Reads ELF files and dumps that the
+  /// reader opened, no others. Without lines O(records of the dump); with lines also a look-up for
+  /// each byte of a function of an ELF file, up to kMaxLineBytes of them.
+  CodeVersion version(std::uint32_t number, const FrameTable& table, const Recording& recording,
+                      bool lines) const;
+  /// Of longer functions only addresses with samples have lines.
+  static constexpr std::uint64_t kMaxLineBytes = std::uint64_t{1} << 20;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+/// A row of a listing: an instruction, or an address with samples if there is no disassembly.
+struct ListingRow {
+  std::uint64_t offset = 0;
+  std::string_view bytes;  ///< empty if the version has no code there
+  std::string_view text;   ///< of the instruction; empty without a disassembler
+  bool is_valid = true;    ///< false: bytes that are no instruction
+  std::optional<Address> target = std::nullopt;  ///< of a jump or a call
+  std::uint64_t self = 0, total = 0;
+  const SourcePlace* place = nullptr;  ///< null: unknown
+};
+
+/// Calls `visit` for each instruction, and for each offset with samples that has no code. Without a
+/// disassembler, or code, for each offset with samples. Each sample is in exactly one row.
+/// O(bytes).
+PERFMAP_API void list_code(const CodeVersion& version, const Disassembler* disassembler,
+                           const std::function<void(const ListingRow&)>& visit);
+
+/// The samples of a source line, by file and line.
+struct LineSamples {
+  std::uint32_t file = 0;
+  std::uint32_t line = 0;
+  std::uint64_t self = 0, total = 0;
+};
+/// All lines that have code, by file, in the order of their numbers. Samples without a line are in
+/// none of them. O(n log n).
+PERFMAP_API std::vector<LineSamples> list_lines(const CodeVersion& version);
+
+/// Reads lines of source files. Their paths come from debug information, which may be hostile, so a
+/// file must be regular, at most kMaxBytes large, and readable by others or owned by this process's
+/// user; it must have the suffix of a source file or be below /usr/include, and must not be a link.
+/// All files together have at most kMaxTotal. One thread at a time.
+class PERFMAP_API SourceText {
+ public:
+  static constexpr std::uint64_t kMaxBytes = std::uint64_t{16} << 20;
+  static constexpr std::uint64_t kMaxTotal = std::uint64_t{256} << 20;
+
+  /// `root` serves as "/"; no link leads out of it. Empty: this machine.
+  explicit SourceText(std::string root = {}) : root_(std::move(root)) {}
+
+  /// The line without its newline; lines count from 1. Nothing if there is no such line. Valid as
+  /// long as this object. The first look-up in a file reads it.
+  std::optional<std::string_view> line(const std::string& file, std::uint32_t line);
+  /// The last write of the file in nanoseconds; nothing if it cannot be used.
+  std::optional<std::int64_t> written_ns(const std::string& file);
+  /// Files that cannot be used, each once.
+  std::span<const Error> failures() const noexcept { return failures_; }
+
+ private:
+  struct File {
+    std::optional<Input> input;
+    std::vector<std::size_t> begins;  // of lines
+  };
+  const File& open(const std::string& file);
+
+  std::string root_;
+  std::map<std::string, File> files_;
+  std::uint64_t left_ = kMaxTotal;
+  std::vector<Error> failures_;
+};
+
+}  // namespace perfmap

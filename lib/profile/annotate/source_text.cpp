@@ -1,0 +1,114 @@
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/descriptor.hpp"
+#include "base/found_file.hpp"
+#include "perfmap/profile/annotate.hpp"
+
+namespace perfmap {
+namespace {
+
+/// Suffixes of source files, in lower case. A path from debug information may name any file, and
+/// only source files are of interest.
+constexpr std::array<std::string_view, 53> kSuffixes = {
+    "c",   "cc",  "cpp", "cxx",  "c++", "h",     "hh",     "hpp",   "hxx", "h++", "inc",
+    "inl", "ipp", "tcc", "s",    "asm", "rs",    "go",     "d",     "di",  "zig", "nim",
+    "cr",  "js",  "mjs", "cjs",  "jsx", "ts",    "tsx",    "mts",   "py",  "pyx", "rb",
+    "php", "lua", "pl",  "java", "kt",  "scala", "groovy", "clj",   "cs",  "fs",  "vb",
+    "erl", "hrl", "ex",  "exs",  "ml",  "hs",    "jl",     "swift", "f90"};
+
+/// The standard library of C++ has headers without a suffix.
+bool is_system_header(std::string_view path) noexcept {
+  return path.starts_with("/usr/include/") && path.find("/../") == std::string_view::npos;
+}
+
+bool is_source_name(std::string_view path) {
+  if (is_system_header(path)) return true;
+  const std::size_t dot = path.find_last_of("./");
+  if (dot == std::string_view::npos || path[dot] != '.') return false;
+  std::string suffix(path.substr(dot + 1));
+  for (char& letter : suffix) {
+    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+  }
+  return std::ranges::find(kSuffixes, suffix) != kSuffixes.end();
+}
+
+Failure refuse(const std::string& file, const std::string& why) {
+  return Failure({Errc::refused, "cannot use " + file + ": " + why, 0, {}});
+}
+
+Result<Input> open_file(const std::string& root, const std::string& file) {
+  const OpenPolicy policy{
+      .follow_link = false, .regular_only = true, .bounded = true, .keep_descriptor = false};
+  if (root.empty()) return Input::open(file, policy);
+  const Descriptor directory(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!directory.is_open()) return Failure(system_error("cannot open " + root, errno));
+  return Input::open_below(directory.get(), file, root + file, policy);
+}
+
+/// `file` must be absolute: a relative path would depend on the directory of the reader, which an
+/// attacker may have filled.
+Result<Input> open_source(const std::string& root, const std::string& file) {
+  if (file.empty() || file.front() != '/') return refuse(file, "its path is not absolute");
+  if (file.find('\0') != std::string::npos) return refuse(file, "its path has a NUL");
+  if (!is_source_name(file)) return refuse(file, "its name is not that of a source file");
+  Result<Input> input = open_file(root, file);
+  if (!input) return input;
+  const FileFacts& facts = input->facts();
+  if (facts.size > SourceText::kMaxBytes) return refuse(file, "it is larger than 16 MiB");
+  const bool may_show = (facts.mode & S_IROTH) != 0 || facts.uid == ::geteuid();
+  if (!may_show) return refuse(file, "other users cannot read it");
+  return input;
+}
+
+std::vector<std::size_t> line_begins(std::string_view text) {
+  std::vector<std::size_t> begins;
+  for (std::size_t at = 0; at < text.size();) {
+    begins.push_back(at);
+    const std::size_t end = text.find('\n', at);
+    at = end == std::string_view::npos ? text.size() : end + 1;
+  }
+  return begins;
+}
+
+}  // namespace
+
+const SourceText::File& SourceText::open(const std::string& file) {
+  const auto [place, is_new] = files_.try_emplace(file);
+  if (!is_new) return place->second;
+  Result<Input> input = open_source(root_, file);
+  if (!input) {
+    failures_.push_back(std::move(input.error()));
+    return place->second;
+  }
+  if (input->facts().size > left_) {
+    failures_.push_back({Errc::too_large, "cannot use " + file + ": too many source files", 0, {}});
+    return place->second;
+  }
+  left_ -= input->facts().size;
+  place->second.begins = line_begins(input->text());
+  place->second.input = *std::move(input);
+  return place->second;
+}
+
+std::optional<std::string_view> SourceText::line(const std::string& file, std::uint32_t line) {
+  const File& opened = open(file);
+  if (!opened.input || line == 0 || line > opened.begins.size()) return std::nullopt;
+  const std::string_view text = opened.input->text();
+  const std::size_t begin = opened.begins[line - 1];
+  std::string_view found = text.substr(begin, text.find('\n', begin) - begin);
+  if (found.ends_with('\r')) found.remove_suffix(1);
+  return found;
+}
+
+std::optional<std::int64_t> SourceText::written_ns(const std::string& file) {
+  const File& opened = open(file);
+  if (!opened.input) return std::nullopt;
+  return opened.input->facts().mtime_ns;
+}
+
+}  // namespace perfmap

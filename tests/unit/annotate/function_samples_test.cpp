@@ -1,0 +1,187 @@
+#include <ctime>
+
+#include "perfmap/profile/annotate.hpp"
+#include "support/catch.hpp"
+#include "support/jitdump_bytes.hpp"
+#include "support/process_events.hpp"
+#include "support/stacks.hpp"
+
+namespace perfmap {
+namespace {
+
+FrameFunction jit(std::string_view name, std::string_view tier = "") {
+  return {.name = name,
+          .system_name = name,
+          .module = "/tmp/jit-7.dump",
+          .tier = tier,
+          .kind = FrameKind::jit};
+}
+
+std::vector<std::string> names(const std::vector<MatchedFunction>& matches) {
+  std::vector<std::string> found;
+  for (const MatchedFunction& one : matches) found.push_back(one.name);
+  return found;
+}
+
+constexpr std::string_view kOptimized = "JS:*fib /a.js:1:1";
+constexpr std::string_view kInterpreted = "JS:~fib /a.js:1:1";
+constexpr std::string_view kOther = "JS:*fibonacci /a.js:9:1";
+
+/// A sample in each.
+std::vector<MatchedFunction> matches(const std::string& query) {
+  test::Stacks stacks;
+  FunctionSamples samples(query);
+  Address address = 0x1000;
+  for (const std::string_view name : {kOptimized, kInterpreted, kOther}) {
+    const std::uint32_t place = stacks.place(jit(name), address += 0x100, 4);
+    const auto frames = stacks.frames({place});
+    samples.add({.frames = frames}, stacks.table);
+  }
+  return samples.matches(stacks.table);
+}
+
+Recording recording_of(std::uint32_t clock) {
+  const test::RecordingBytes b;
+  const test::EventShape shape{.flags = 1 << 18 | 1 << 25, .clock = clock};
+  auto recording = Recording::open(Input::from_text(b.file({shape}, ""), "perf.data"));
+  REQUIRE(recording);
+  return *std::move(recording);
+}
+
+/// The versions of "f" in a dump, by records and addresses, each with one sample at offset 1.
+std::vector<CodeVersion> versions(const std::string& dump, std::uint32_t clock,
+                                  const std::vector<std::pair<std::uint64_t, Address>>& code) {
+  test::Stacks stacks;
+  FunctionSamples samples("f");
+  StackOptions options;
+  std::vector<Jitdump> dumps;
+  dumps.emplace_back(Input::from_text(dump, "/tmp/jit-7.dump"));
+  const auto sources = std::make_shared<JitSources>(std::vector<Map>(), std::move(dumps));
+  options.find_jit = [&](const ProcessInfo&, const std::vector<std::string>&) { return sources; };
+  samples.watch(options);
+  CHECK(options.versions);
+  CHECK(options.find_jit({}, {}) == sources);
+  for (const auto& [record, begin] : code) {
+    FramePlace place{.offset = 1, .map_address = begin + 1, .vaddr = begin + 1, .record = record};
+    place.function = stacks.table.add(jit("f"));
+    const std::vector<StackFrame> frames = {{.ip = begin + 1, .place = stacks.table.add(place)}};
+    samples.add({.frames = frames}, stacks.table);
+  }
+  const Recording recording = recording_of(clock);
+  std::vector<CodeVersion> found;
+  for (const MatchedFunction& function : samples.matches(stacks.table)) {
+    for (const std::uint32_t number : function.versions) {
+      found.push_back(samples.version(number, stacks.table, recording, true));
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("the best matches of a name are returned", "[annotate]") {
+  using Names = std::vector<std::string>;
+  CHECK(names(matches("JS:*fib /a.js:1:1")) == Names{"JS:*fib /a.js:1:1"});
+  CHECK(names(matches("fib /a.js:1:1")) == Names{"fib /a.js:1:1"});
+  CHECK(matches("fib /a.js:1:1")[0].versions.size() == 2);
+  CHECK(names(matches("fib")) == Names{"fib /a.js:1:1"});
+  CHECK(names(matches("fi")) == Names{"fib /a.js:1:1", "fibonacci /a.js:9:1"});
+  CHECK(names(matches("*fib ")) == Names{"fib /a.js:1:1"});
+  CHECK(matches("*fib ")[0].versions.size() == 1);
+  CHECK(names(matches("fibs")).empty());
+}
+
+TEST_CASE("the leaf counts for itself, and each function once for the whole stack", "[annotate]") {
+  test::Stacks stacks;
+  const FrameFunction f = jit("f");
+  const std::uint32_t leaf = stacks.place(f, 0x1004, 4);
+  const std::uint32_t call = stacks.place(f, 0x1010, 0x10);
+  const std::uint32_t other = stacks.place(jit("g"), 0x2004, 4);
+  FunctionSamples samples("f");
+  const auto add = [&](std::vector<std::uint32_t> places) {
+    const auto frames = stacks.frames(std::move(places));
+    samples.add({.frames = frames}, stacks.table);
+  };
+  add({leaf, call, call});
+  add({other, call});
+  add({other});
+  CHECK(samples.samples() == 3);
+  const auto found = samples.matches(stacks.table);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].self == 1);
+  CHECK(found[0].total == 2);
+  REQUIRE(found[0].versions.size() == 1);
+  const CodeVersion version =
+      samples.version(found[0].versions[0], stacks.table, recording_of(CLOCK_MONOTONIC), true);
+  // A caller is in its call, which ends before the return address.
+  CHECK(version.samples == std::vector<CodeSamples>{{4, 1, 1}, {0xf, 0, 2}});
+  CHECK(version.shared == std::vector<SharedSamples>{{{4, 0xf}, 1}});
+  CHECK(version.range.begin == 0x1000);
+  CHECK(version.code.empty());
+  CHECK(version.no_code == "its source cannot be read");
+}
+
+TEST_CASE("code that was compiled again or moved has versions with their own bytes and times",
+          "[annotate]") {
+  test::DumpBytes dump;
+  dump.header({.pid = 7});
+  dump.debug_info(5, 0x1000, {{0x1000, 3, 1, "/a.js"}, {0x1001, 4, 1, "/a.js"}});
+  const std::uint64_t first = dump.size();
+  dump.load(5, 0x1000, "f", "abc", 1);
+  const std::uint64_t second = dump.size();
+  dump.load(9, 0x1000, "f", "de", 2).move(20, 0x1000, 0x2000, 2, 2).close(30);
+  const auto found =
+      versions(dump.text(), CLOCK_MONOTONIC, {{first, 0x1000}, {second, 0x1000}, {second, 0x2000}});
+  REQUIRE(found.size() == 3);
+  CHECK(found[0].code == "abc");
+  CHECK(found[0].range == AddressRange{0x1000, 3});
+  CHECK(found[0].since == 5);
+  REQUIRE(found[0].place_at(1) != nullptr);
+  CHECK(found[0].place_at(1)->line == 4);
+  CHECK(found[0].files == std::vector<std::string>{"/a.js"});
+  CHECK(found[1].code == "de");
+  CHECK(found[1].since == 9);
+  CHECK(found[1].until == 20);
+  CHECK(found[2].range == AddressRange{0x2000, 2});
+  CHECK(found[2].code == "de");
+  CHECK(found[2].since == 20);
+  CHECK_FALSE(found[2].until);
+  CHECK(found[1].places.empty());
+}
+
+TEST_CASE("code has no span if the clocks cannot be compared", "[annotate]") {
+  test::DumpBytes dump;
+  dump.header({.pid = 7});
+  const std::uint64_t first = dump.size();
+  dump.load(5, 0x1000, "f", "abc", 1);
+  const auto found = versions(dump.text(), CLOCK_BOOTTIME, {{first, 0x1000}});
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].code == "abc");
+  CHECK_FALSE(found[0].since);
+  CHECK(found[0].is_alive_at(0));
+}
+
+TEST_CASE("a record that does not have the name has no bytes", "[annotate]") {
+  test::DumpBytes dump;
+  dump.header({.pid = 7});
+  const std::uint64_t first = dump.size();
+  dump.load(5, 0x1000, "other", "abc", 1);
+  for (const std::uint64_t record : {first, std::uint64_t{1}, std::uint64_t{1} << 60}) {
+    const auto found = versions(dump.text(), CLOCK_MONOTONIC, {{record, 0x1000}});
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].code.empty());
+    CHECK(found[0].no_code == "its source cannot be read");
+  }
+}
+
+TEST_CASE("a dump without code bytes says so", "[annotate]") {
+  test::DumpBytes dump;
+  dump.header({.pid = 7});
+  const std::uint64_t first = dump.size();
+  dump.load_of_size(5, 0x1000, 0x10, "f", 1);
+  const auto found = versions(dump.text(), CLOCK_MONOTONIC, {{first, 0x1000}});
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].no_code == "the jitdump has no bytes of it");
+}
+
+}  // namespace perfmap

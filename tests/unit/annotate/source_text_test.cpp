@@ -1,0 +1,87 @@
+#include <filesystem>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "perfmap/profile/annotate.hpp"
+#include "support/catch.hpp"
+#include "support/scratch.hpp"
+
+namespace perfmap {
+
+TEST_CASE("lines of source files are read, without their line ends", "[annotate]") {
+  const test::Scratch scratch;
+  const std::string path = scratch.write("a.JS", "one\ntwo\r\n\nlast");
+  SourceText text;
+  CHECK(text.line(path, 1) == "one");
+  CHECK(text.line(path, 2) == "two");
+  CHECK(text.line(path, 3) == "");
+  CHECK(text.line(path, 4) == "last");
+  CHECK_FALSE(text.line(path, 5));
+  CHECK_FALSE(text.line(path, 0));
+  CHECK(text.written_ns(path).value_or(0) > 0);
+  CHECK(text.failures().empty());
+}
+
+TEST_CASE("a path of debug information is read only if it is a source file", "[annotate]") {
+  const test::Scratch scratch;
+  scratch.write("real.c", "int main;\n");
+  const std::string link = scratch / "link.c";
+  std::filesystem::create_symlink(scratch / "real.c", link);
+  const std::string fifo = scratch / "fifo.c";
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  const std::string large = scratch.write("large.c", std::string((16 << 20) + 1, 'x'));
+  const std::string folder = scratch / "folder.c";
+  std::filesystem::create_directory(folder);
+  struct Case {
+    std::string path;
+    std::string why;
+  };
+  const std::vector<Case> cases = {
+      {"/etc/passwd", "its name is not that of a source file"},
+      {"/usr/include/../../etc/passwd", "its name is not that of a source file"},
+      {"real.c", "its path is not absolute"},
+      {"", "its path is not absolute"},
+      {"node:internal/modules", "its path is not absolute"},
+      {std::string("/a\0.c", 5), "its path has a NUL"},
+      {scratch / "missing.c", "No such file"},
+      {large, "it is larger than 16 MiB"},
+      {link, "link"},
+      {fifo, "regular"},
+      {folder, ""},
+  };
+  for (const Case& one : cases) {
+    SourceText text;
+    CHECK_FALSE(text.line(one.path, 1));
+    CHECK_FALSE(text.line(one.path, 2));
+    REQUIRE(text.failures().size() == 1);
+    CAPTURE(one.path, text.failures()[0].message);
+    CHECK(text.failures()[0].message.find(one.why) != std::string::npos);
+  }
+}
+
+TEST_CASE("a source file that only another user may read is not shown", "[annotate]") {
+  if (::geteuid() != 0) return;  // only root can read it
+  const test::Scratch scratch;
+  const std::string path = scratch.write("a.c", "secret\n");
+  std::filesystem::permissions(path, std::filesystem::perms::owner_read);
+  SourceText own;
+  CHECK(own.line(path, 1) == "secret");
+  REQUIRE(::chown(path.c_str(), 7, 7) == 0);
+  SourceText text;
+  CHECK_FALSE(text.line(path, 1));
+  REQUIRE(text.failures().size() == 1);
+  CHECK(text.failures()[0].code == Errc::refused);
+}
+
+TEST_CASE("with a root, source files are below it, and no link leads out", "[annotate]") {
+  const test::Scratch scratch;
+  scratch.write("root/src/a.c", "inside\n");
+  scratch.write("outside.c", "outside\n");
+  std::filesystem::create_symlink(scratch / "", scratch / "root/up");
+  SourceText text(scratch / "root");
+  CHECK(text.line("/src/a.c", 1) == "inside");
+  CHECK_FALSE(text.line("/up/outside.c", 1));
+  CHECK_FALSE(text.line("/../outside.c", 1));
+}
+
+}  // namespace perfmap
