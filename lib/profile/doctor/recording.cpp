@@ -48,7 +48,7 @@ class SampleReader {
       std::string& program = found.processes[event.pid].program;
       if (program.empty()) program = event.name;
     }
-    if (kDumpName.is_last_of(event.name)) {
+    if (is_dump_path(event.name)) {
       found.markers.push_back({event.pid, event.time, std::string(event.name)});
     }
   }
