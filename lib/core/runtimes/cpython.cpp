@@ -96,7 +96,10 @@ constinit const RuntimeInfo kCpython = {
                                "os._exit(), or use -X perf, which writes each name immediately, "
                                "but writes no unwinding information"}},
     .lint = {.files = {"python3", "libpython3"}, .fork_needs_map = true},
-    .guide = {.title = "CPython", .writes = "perf map", .names = "functions, with the file"},
+    .guide = {.title = "CPython",
+              .writes = "perf map",
+              .names = "functions, with the file",
+              .tested = "3.12, 3.13"},
 };
 
 }  // namespace perfmap::runtimes

@@ -53,7 +53,7 @@ constinit const RuntimeInfo kMono = {
              .flags = flags_of,
              .command = naming_command,
              .naming_variables = kNamingVariables},
-    .guide = {.title = "Mono", .writes = "perf map", .names = "methods"},
+    .guide = {.title = "Mono", .writes = "perf map", .names = "methods", .tested = "6.8"},
 };
 
 }  // namespace perfmap::runtimes

@@ -84,6 +84,9 @@ TEST_CASE("names of other script engines give tier, function and location", "[na
             {"JSC-FTL: diffProps[Call (StrictMode)] /srv/index.js:123:12", "ftl", "diffProps",
              "/srv/index.js", 123, 12},
             {"JSC-DFG: forEach[Call (StrictMode)]", "dfg", "forEach[Call (StrictMode)]", "", 0, 0},
+            {"JSC-FTL: mid#B6K2n1", "ftl", "mid", "", 0, 0},
+            {"JSC-FTL: mid#B6K2n", "ftl", "mid#B6K2n", "", 0, 0},
+            {"JSC-FTL: #B6K2n1", "ftl", "#B6K2n1", "", 0, 0},
             {"JSC-YarrJIT: a+b", "regexp", "a+b", "", 0, 0},
         })));
   check(Runtime::spidermonkey,
@@ -109,6 +112,17 @@ TEST_CASE("managed runtimes and tracing compilers are recognised by their prefix
                            {"[JIT] leave_exit", "", "leave_exit", "", 0, 0},
                        })));
   check(Runtime::php, {"TRACE-2$/srv/a.php$12", "trace", "/srv/a.php", "/srv/a.php", 12, 0});
+  check(Runtime::postgresql, GENERATE(values<Case>({
+                                 {"evalexpr_0_12", "", "evalexpr_0_12", "", 0, 0},
+                                 {"deform_3_1", "", "deform_3_1", "", 0, 0},
+                             })));
+  check(Runtime::guile, {"0x7f1b4ddc41d8,+38", "", "0x7f1b4ddc41d8,+38", "", 0, 0});
+  for (const char* const raw : {"evalexpr_", "evalexpr_1", "evalexpr_1_", "deform__1", "deform_1_x",
+                                "0x,+1", "0x1,+", "0xg,+1", "0x1,1"}) {
+    CAPTURE(raw);
+    CHECK(decode_name(raw).runtime != Runtime::postgresql);
+    CHECK(decode_name(raw).runtime != Runtime::guile);
+  }
   check(Runtime::julia, {"japi1_f_12", "", "f", "", 0, 0});
   check(Runtime::mono, {"(wrapper runtime-invoke) object:m (object)", "adapter",
                         "(wrapper runtime-invoke) object:m (object)", "", 0, 0});
