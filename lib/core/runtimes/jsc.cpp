@@ -37,10 +37,10 @@ constexpr std::array kKinds = {
     Kind{"LLInt: ", "interpreted"},
 };
 
-/// Without "#B6K2n1", a hash of the code.
+/// Without "#B6K2n1", a hash of the code. An anonymous function has only that.
 std::string_view without_hash(std::string_view function) {
   constexpr std::size_t kSize = 7;
-  if (function.size() <= kSize || function[function.size() - kSize] != '#') return function;
+  if (function.size() < kSize || function[function.size() - kSize] != '#') return function;
   const std::string_view hash = function.substr(function.size() - kSize + 1);
   const bool is_hash = std::ranges::all_of(hash, [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
