@@ -32,9 +32,11 @@ def diagnostics(perfmap):
 
 def readme(perfmap):
     """README.md with the table of runtimes."""
-    rows = ["| runtime | start it with | names | since |", "| --- | --- | --- | --- |"]
+    rows = ["| runtime | start it with | names | since | tested with |", "| --- | --- | --- | --- | --- |"]
     for one in json.loads(run(perfmap, "doctor", "--runtimes", "--format", "json"))["runtimes"]:
-        rows.append(f"| {one['name']} | `{one['start']}` | {one['names']} | {one['since']} |")
+        start = f"`{one['start']}`" if one["start"] else "not possible"
+        rows.append(f"| {one['name']} | {start} | {one['names']} | {one['since']} | "
+                    f"{one['tested'] or 'not tested'} |")
     table = "\n".join(rows)
     return re.sub(r"(?s)(<!-- runtimes -->\n).*?(<!-- end of runtimes -->)",
                   lambda found: f"{found[1]}{table}\n{found[2]}", (ROOT / "README.md").read_text())

@@ -21,7 +21,8 @@ import xml.etree.ElementTree
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RUNTIMES = re.compile(
     r"(node|nodejs|java|javac|jcmd|pypy3?|go|gofmt|chromium|chromium-browser|google-chrome"
-    r"|ruby|irb|erlc?|escript|elixir|psql|postgres|pg_ctl|initdb|ghc|luajit|php|dotnet)([\d.]*)")
+    r"|ruby|irb|erlc?|escript|elixir|psql|postgres|pg_ctl|initdb|ghc|luajit|php|dotnet"
+    r"|deno|bun|guile|sbcl|racket)([\d.]*)")
 REASON = re.compile(r"^\s*skipped(?: in part)?: (.*)$", re.M)
 
 

@@ -27,8 +27,9 @@ void print_summary(const Options& options, const TakenSnapshot& taken, const Con
   }
   for (const std::string& why : manifest.left_out) console.warn("left out: " + why);
   const bool has_names =
-      std::any_of(manifest.files.begin(), manifest.files.end(),
-                  [](const SnapshotFile& file) { return file.kind != SnapshotFile::Kind::vdso; });
+      std::any_of(manifest.files.begin(), manifest.files.end(), [](const SnapshotFile& file) {
+        return file.kind == SnapshotFile::Kind::map || file.kind == SnapshotFile::Kind::dump;
+      });
   if (!has_names) console.warn("no perf map or jitdump of process " + std::to_string(manifest.pid));
   const auto known = std::count_if(manifest.modules.begin(), manifest.modules.end(),
                                    [](const auto& one) { return !one.build_id.empty(); });

@@ -319,9 +319,10 @@ constexpr CommandTexts kCommands[] = {
      "the process does not exist or may not be examined; the directory exists and is not empty; an "
      "error in the command line; a failed write"},
     {"gc", kGcUsages,
-     "Removes the perf maps and jitdumps of processes that have ended from /tmp, and prints a line "
-     "for each file. Run perfmap stacks on recordings of these processes first: without the files, "
-     "JIT code has no names. A file stays unless it is certain that no process uses it.",
+     "Removes the perf maps and jitdumps of processes that have ended from /tmp, and .NET's lists "
+     "of images, and prints a line for each file. Run perfmap stacks on recordings of these "
+     "processes first: without the files, JIT code has no names. A file stays unless it is certain "
+     "that no process uses it.",
      kGcExamples, "the files were removed", "",
      "a file cannot be removed, or the directory cannot be read; an error in the command line; a "
      "failed write"},

@@ -1,7 +1,7 @@
 """Root records PostgreSQL's LLVM JIT, which runs as another user: postgres_jit.py PERFMAP
 
-No frame that perf names after perf inject may be unnamed, while the backend lives and after it has
-ended.
+Without options, perfmap doctor says which the server needs. With these, no frame that perf names after
+perf inject may be unnamed, while the backend lives and after it has ended.
 
 Exit status 77: not root, or PostgreSQL with llvmjit, perf or setpriv is not installed.
 """
@@ -21,6 +21,7 @@ sys.path.insert(0, str(ROOT / "tests/support"))
 from named_frames import compare, run, skip
 
 PERFMAP = str(pathlib.Path(sys.argv[1]).resolve())
+ADVICE = "JITDUMPDIR=/tmp postgres -c jit_profiling_support=on ..."
 QUERY = "select sum(i*3.5+sqrt(i)) from (select generate_series(1,600000) i) t where i%7<>3;"
 
 
@@ -36,16 +37,21 @@ def as_user(user):
 
 
 @contextlib.contextmanager
-def server(binaries, user, place):
+def server(binaries, user, place, profiled):
+    """`profiled`: the options of ADVICE."""
     data = place / "data"
-    run(*as_user(user), str(binaries / "initdb"), "-D", str(data), "-A", "trust", "-U", "postgres")
+    if not data.exists():
+        run(*as_user(user), str(binaries / "initdb"), "-D", str(data), "-A", "trust", "-U", "postgres")
     settings = {"listen_addresses": "", "unix_socket_directories": str(place), "jit": "on", "jit_above_cost": "0",
-                "jit_inline_above_cost": "0", "jit_optimize_above_cost": "0", "jit_profiling_support": "on",
+                "jit_inline_above_cost": "0", "jit_optimize_above_cost": "0",
                 "max_parallel_workers_per_gather": "0", "fsync": "off"}
     options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+    directory = {"JITDUMPDIR": str(place)} if profiled else {}
+    if profiled:
+        options += ["-c", "jit_profiling_support=on"]
     with open(place / "log", "w") as log:
         process = subprocess.Popen([*as_user(user), str(binaries / "postgres"), "-D", str(data), *options],
-                                   stdout=log, stderr=log, env={**os.environ, "JITDUMPDIR": str(place)})
+                                   stdout=log, stderr=log, env={**os.environ, **directory})
     try:
         for _ in range(100):
             if (place / ".s.PGSQL.5432").exists() and "ready to accept" in (place / "log").read_text():
@@ -89,6 +95,17 @@ def record(session, data):
     return perf
 
 
+def check_advice(place):
+    session = Session(place)
+    perf = record(session, "unnamed.data")
+    perf.send_signal(2)
+    perf.wait()
+    said = subprocess.run([PERFMAP, "doctor", "unnamed.data"], capture_output=True, text=True).stdout
+    assert "postgresql (recognized by its library" in said and "PostgreSQL writes no jitdump" in said, said
+    assert f"fix: {ADVICE}\n" in said, said
+    session.end()
+
+
 def check(place):
     session = Session(place)
     perf = record(session, "alive.data")
@@ -115,7 +132,7 @@ def check_names(what, name):
     compiled = [frame for stack in stacks.values() for _, frame, _ in stack if frame and frame.startswith("evalexpr_")]
     assert len(compiled) > 50, f"{what}: only {len(compiled)} frames of compiled expressions"
     said = subprocess.run([PERFMAP, "doctor", f"{name}.data"], capture_output=True, text=True).stdout
-    assert "foreign-owner" not in said, said
+    assert "foreign-owner" not in said and "postgresql (recognized by its library" in said, said
 
 
 if os.geteuid() != 0:
@@ -139,5 +156,7 @@ with tempfile.TemporaryDirectory(dir="/var/tmp") as directory:
                            capture_output=True, text=True)
     if probe.returncode != 0:
         skip(f"perf may not record here: {probe.stderr.splitlines()[:1]}")
-    with server(binaries, user, place):
+    with server(binaries, user, place, profiled=False):
+        check_advice(place)
+    with server(binaries, user, place, profiled=True):
         check(place)

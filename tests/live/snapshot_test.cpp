@@ -76,6 +76,46 @@ TEST_CASE("a snapshot of a writing process can be used after the process has end
   CHECK(name_in(scratch / "moved", 0x3000) == "-");
 }
 
+TEST_CASE("a snapshot includes .NET's list of images, without an incomplete last line",
+          "[snapshot]") {
+  const Scratch scratch;
+  const std::string tmp = scratch / "tmp";
+  std::filesystem::create_directories(tmp);
+  const std::string list = "ImageLoad;/srv/a.dll;{0};0x7f00;\n";
+  Child child([&] {
+    std::ofstream(tmp + "/perfinfo-" + std::to_string(::getpid()) + ".map") << list << "ImageLo";
+    return std::uint64_t{1};
+  });
+  const TakenSnapshot taken = take(child.pid(), {.tmp = tmp}, scratch / "bundle");
+  REQUIRE(!taken.manifest.files.empty());
+  const SnapshotFile& file = taken.manifest.files[0];
+  CHECK(file.kind == SnapshotFile::Kind::images);
+  CHECK(file.path == "tmp/perfinfo-" + std::to_string(child.pid()) + ".map");
+  CHECK(file.size == list.size());
+  CHECK(file.cut == 7);
+  CHECK(taken.manifest.left_out.empty());
+  CHECK(Snapshot::open(scratch / "bundle").has_value());
+  child.end();
+}
+
+TEST_CASE("a link in place of the list of images is not followed", "[snapshot][hostile]") {
+  const Scratch scratch;
+  const std::string tmp = scratch / "tmp";
+  std::filesystem::create_directories(tmp);
+  std::ofstream(scratch / "secret") << "secret\n";
+  Child child([&] {
+    const std::string link = tmp + "/perfinfo-" + std::to_string(::getpid()) + ".map";
+    std::filesystem::create_symlink(scratch / "secret", link);
+    return std::uint64_t{1};
+  });
+  const TakenSnapshot taken = take(child.pid(), {.tmp = tmp}, scratch / "bundle");
+  for (const SnapshotFile& file : taken.manifest.files) {
+    CHECK(file.kind != SnapshotFile::Kind::images);
+  }
+  CHECK(taken.manifest.left_out.size() == 1);
+  child.end();
+}
+
 TEST_CASE("a snapshot includes the files of the process's parents", "[snapshot]") {
   const Scratch scratch;
   const std::string tmp = scratch / "tmp";

@@ -29,6 +29,7 @@ class RecordedFakeProcess {
 
   std::vector<std::string> command = {"/usr/bin/perf", "record", "-g", "--", "node", "a.js"};
   std::string program = "/usr/bin/node";
+  std::string below = {};         ///< executable memory that is mapped before the program
   std::string comm = "node";      ///< empty: no event with its name
   std::string memory = "//anon";  ///< of the code
   std::uint32_t access = 5;       ///< of the code: PROT_…
@@ -109,6 +110,7 @@ class RecordedFakeProcess {
     if (!comm.empty()) {
       data += record(3, b.bytes().u32(first()).u32(first()).padded(comm), kExec);
     }
+    if (!below.empty()) data += mapping(below, 0x200000, first());
     data += mapping(program, 0x400000, first()) + mapping(memory, kCode, first(), access);
     for (const std::string& one : mapped) data += mapping(one, 0x9000, first());
     if (parent != 0) {

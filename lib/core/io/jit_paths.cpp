@@ -27,6 +27,31 @@ std::optional<std::uint64_t> JitFileName::pid_in(std::string_view path) const no
   }
   return pid;
 }
+
+std::optional<std::uint64_t> dump_pid_in(std::string_view path) noexcept {
+  constexpr std::string_view kDigits = "0123456789";
+  // Of mkstemp(3).
+  constexpr std::size_t kRandom = 6;
+  constexpr std::string_view kLetters =
+      "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+  if (const auto pid = kDumpName.pid_in(path)) return pid;
+  std::string_view name = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+  if (!name.starts_with(kDumpName.begin)) return std::nullopt;
+  name.remove_prefix(kDumpName.begin.size());
+  const std::size_t thread = name.find_first_not_of(kDigits);
+  if (thread == 0 || thread == std::string_view::npos || name[thread] != '-') return std::nullopt;
+  name.remove_prefix(thread + 1);
+  std::uint64_t pid = 0;
+  const auto [stop, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+  const std::string_view end = name.substr(static_cast<std::size_t>(stop - name.data()));
+  if (error != std::errc()) return std::nullopt;
+  const auto is_random = [](std::string_view text) {
+    return text.size() == kRandom + 1 && text.front() == '-' &&
+           text.find_first_not_of(kLetters, 1) == std::string_view::npos;
+  };
+  return end == kDumpName.end || is_random(end) ? std::optional(pid) : std::nullopt;
+}
+
 namespace {
 
 std::string process_directory(pid_t pid, const Roots& roots) {
@@ -64,9 +89,9 @@ std::optional<uid_t> effective_user(std::string_view status) {
   return std::nullopt;
 }
 
-/// Joins the reasons why no path led to a map into one error.
-Error none_of(const std::vector<Error>& reasons, pid_t pid) {
-  Error error{Errc::not_found, "no perf map of process " + std::to_string(pid), 0, {}};
+/// Joins the reasons why no path led to a file into one error. `what`: "perf map".
+Error none_of(const std::vector<Error>& reasons, const std::string& what, pid_t pid) {
+  Error error{Errc::not_found, "no " + what + " of process " + std::to_string(pid), 0, {}};
   for (const Error& reason : reasons) {
     error.message += (&reason == &reasons.front() ? ": " : "; ") + reason.message;
     if (reason.code != Errc::not_found) error.code = reason.code;
@@ -190,7 +215,7 @@ MappedDumps mapped_dumps(const Target& process) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(rest.size(), line.size() + 1));
     const std::size_t path = line.find('/');
-    if (path == std::string_view::npos || !kDumpName.pid_in(line)) continue;
+    if (path == std::string_view::npos || !dump_pid_in(line)) continue;
     if (!seen.insert(line.substr(path)).second || seen.size() > kMaxProcessDumps) continue;
     found.paths.emplace_back(line.substr(path));
   }
@@ -204,6 +229,29 @@ Error too_many_dumps(pid_t pid, std::size_t count) {
               " jitdumps: only the first " + std::to_string(kMaxProcessDumps) + " are read",
           0,
           {}};
+}
+
+/// See find_process_map().
+Result<Input> find_in_tmp(pid_t pid, const JitFileName& name, const std::string& what,
+                          const Roots& roots, bool any_owner) {
+  const Target target(pid, roots, any_owner);
+  std::vector<Error> reasons;
+  if (target.may_have_own_root) {
+    if (!target.root.is_open()) {
+      reasons.push_back(target.no_root);
+    } else {
+      const std::string path = roots.tmp + "/" + name.of(target.inner);
+      Result<Input> input = target.open(path);
+      if (input) return input;
+      // No other file stands in for one that is there and cannot be used.
+      if (input.error().code != Errc::not_found) return Failure(std::move(input.error()));
+      reasons.push_back(std::move(input.error()));
+    }
+  }
+  Result<Input> input = target.open_on_host(roots.tmp + "/" + name.of(pid));
+  if (input) return input;
+  reasons.push_back(std::move(input.error()));
+  return Failure(none_of(reasons, what, pid));
 }
 
 }  // namespace
@@ -223,24 +271,11 @@ pid_t process_of_thread(pid_t tid, const Roots& roots) {
 }
 
 Result<Input> find_process_map(pid_t pid, const Roots& roots, bool any_owner) {
-  const Target target(pid, roots, any_owner);
-  std::vector<Error> reasons;
-  if (target.may_have_own_root) {
-    if (!target.root.is_open()) {
-      reasons.push_back(target.no_root);
-    } else {
-      const std::string path = roots.tmp + "/" + kMapName.of(target.inner);
-      Result<Input> input = target.open(path);
-      if (input) return input;
-      // No other file stands in for one that is there and cannot be used.
-      if (input.error().code != Errc::not_found) return Failure(std::move(input.error()));
-      reasons.push_back(std::move(input.error()));
-    }
-  }
-  Result<Input> input = target.open_on_host(roots.tmp + "/" + kMapName.of(pid));
-  if (input) return input;
-  reasons.push_back(std::move(input.error()));
-  return Failure(none_of(reasons, pid));
+  return find_in_tmp(pid, kMapName, "perf map", roots, any_owner);
+}
+
+Result<Input> find_process_images(pid_t pid, const Roots& roots, bool any_owner) {
+  return find_in_tmp(pid, kImagesName, "list of images", roots, any_owner);
 }
 
 ProcessDumps find_process_dumps(pid_t pid, const Roots& roots, bool any_owner) {

@@ -54,6 +54,8 @@ void write_module(JsonWriter& json, const SnapshotModule& module) {
   json.newline();
 }
 
+constexpr std::array<std::string_view, 4> kKinds = {"map", "dump", "images", "vdso"};
+
 void write_file(JsonWriter& json, const SnapshotFile& file) {
   json.begin_object();
   json.member("kind", to_string(file.kind));
@@ -90,8 +92,7 @@ void write_process(JsonWriter& json, const SnapshotManifest& manifest) {
 }  // namespace
 
 std::string_view to_string(SnapshotFile::Kind kind) noexcept {
-  if (kind == SnapshotFile::Kind::map) return "map";
-  return kind == SnapshotFile::Kind::dump ? "dump" : "vdso";
+  return kKinds[static_cast<std::size_t>(kind)];
 }
 
 void write_manifest(const SnapshotManifest& manifest, OutputFile& out) {
@@ -177,12 +178,15 @@ std::int64_t read_time(Fields& fields, const char* key) {
 }
 
 void read_file(const Json& object, Reading& reading) {
-  using Kind = SnapshotFile::Kind;
   Fields fields(object);
   SnapshotFile file;
   const std::string kind = fields.text("kind");
-  file.kind = kind == "map" ? Kind::map : kind == "dump" ? Kind::dump : Kind::vdso;
-  if (kind != to_string(file.kind)) fields.fail("\"kind\" is not known");
+  const auto* const known = std::ranges::find(kKinds, kind);
+  if (known == kKinds.end()) {
+    fields.fail("\"kind\" is not known");
+  } else {
+    file.kind = static_cast<SnapshotFile::Kind>(known - kKinds.begin());
+  }
   file.path = fields.text("path");
   if (!stays_below(file.path)) fields.fail("\"path\" is not a path in the snapshot");
   file.source = fields.text("source");

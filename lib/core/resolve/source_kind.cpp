@@ -21,6 +21,7 @@ struct Magic {
 constexpr std::array kMagics = {
     Magic{"JiTD", SourceKind::jitdump},
     Magic{"DTiJ", SourceKind::jitdump},
+    Magic{"ImageLoad;", SourceKind::image_list},
     Magic{"PERFILE2", SourceKind::perf_data},
     Magic{"2ELIFREP", SourceKind::perf_data},
     Magic{"\x1f\x8b", SourceKind::gzip},
@@ -152,8 +153,8 @@ bool is_binary(std::string_view bytes) noexcept {
 }
 
 std::string_view to_string(SourceKind kind) noexcept {
-  constexpr std::array<std::string_view, 9> kNames = {
-      "perf map",  "JSON",    "jitdump",   "perf.data recording", "PyPy log",
+  constexpr std::array<std::string_view, 10> kNames = {
+      "perf map",  "JSON",    "jitdump",   "perf.data recording", "PyPy log", "list of .NET images",
       "gzip data", "xz data", "zstd data", "bzip2 data"};
   return kNames[static_cast<std::size_t>(kind)];
 }

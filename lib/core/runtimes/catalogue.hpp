@@ -9,18 +9,23 @@ namespace perfmap::runtimes {
 
 /// Each is defined in the file of its runtime, and listed in runtimes.cpp.
 extern const RuntimeInfo kCpython;
+extern const RuntimeInfo kDeno;
 extern const RuntimeInfo kDotnet;
 extern const RuntimeInfo kErlang;
 extern const RuntimeInfo kHhvm;
+extern const RuntimeInfo kGuile;
 extern const RuntimeInfo kHotspot;
 extern const RuntimeInfo kJsc;
 extern const RuntimeInfo kJulia;
 extern const RuntimeInfo kLuajit;
 extern const RuntimeInfo kMono;
 extern const RuntimeInfo kPhp;
+extern const RuntimeInfo kPostgresql;
 extern const RuntimeInfo kPypy;
 extern const RuntimeInfo kQemu;
+extern const RuntimeInfo kRacket;
 extern const RuntimeInfo kRuby;
+extern const RuntimeInfo kSbcl;
 extern const RuntimeInfo kSpidermonkey;
 extern const RuntimeInfo kV8;
 extern const RuntimeInfo kWasmtime;
@@ -60,6 +65,8 @@ Words own_options(const ProgramStart& start, std::initializer_list<std::string_v
 void add_variable(Words& words, const ProgramStart& start, std::string_view name);
 /// Always hexadecimal after 0x, independent of `base`.
 std::uint64_t number_of(std::string_view text, int base) noexcept;
+/// Of V8's options, in Node.js and Deno. V8 accepts '_' for '-' in their names.
+StartFlags v8_flags(Words words);
 
 /// The process's own command line with these options added.
 CommandLine with_flags(const ProgramStart& start, Words flags);

@@ -102,7 +102,10 @@ constinit const RuntimeInfo kCpython = {
     .started = {.variables = kStartVariables,
                 .first_release = "3.12",
                 .version_arguments = kVersionArguments},
-    .guide = {.title = "CPython", .writes = "perf map", .names = "functions, with the file"},
+    .guide = {.title = "CPython",
+              .writes = "perf map",
+              .names = "functions, with the file",
+              .tested = "3.12, 3.13"},
 };
 
 }  // namespace perfmap::runtimes

@@ -86,7 +86,8 @@ constinit const RuntimeInfo kErlang = {
     .guide = {.title = "Erlang/OTP",
               .writes = "perf map, jitdump",
               .names = "functions with module and arity",
-              .since = "OTP 25"},
+              .since = "OTP 25",
+              .tested = "25"},
 };
 
 }  // namespace perfmap::runtimes

@@ -252,7 +252,8 @@ constinit const RuntimeInfo kHotspot = {
               .start = "JAVA_TOOL_OPTIONS='-XX:+PreserveFramePointer "
                        "-XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit'",
               .writes = "perf map at exit",
-              .names = "compiled methods, stubs"},
+              .names = "compiled methods, stubs",
+              .tested = "17"},
 };
 
 }  // namespace perfmap::runtimes

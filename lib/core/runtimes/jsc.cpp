@@ -1,6 +1,7 @@
 // JavaScriptCore, as in Bun: "KIND: " and the function. Sources: WebKit's assembler/PerfLog and its
 // callers; samply's table.
 
+#include <algorithm>
 #include <array>
 
 #include "runtimes/catalogue.hpp"
@@ -36,6 +37,17 @@ constexpr std::array kKinds = {
     Kind{"LLInt: ", "interpreted"},
 };
 
+/// Without "#B6K2n1", a hash of the code. An anonymous function has only that.
+std::string_view without_hash(std::string_view function) {
+  constexpr std::size_t kSize = 7;
+  if (function.size() < kSize || function[function.size() - kSize] != '#') return function;
+  const std::string_view hash = function.substr(function.size() - kSize + 1);
+  const bool is_hash = std::ranges::all_of(hash, [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  });
+  return is_hash ? function.substr(0, function.size() - kSize) : function;
+}
+
 /// "JSC-FTL: diffProps[Call (StrictMode)] /srv/index.js:123:12"; built-in functions have no file.
 std::optional<DecodedName> decode(std::string_view raw) {
   const Kind* const kind = kind_of(raw, kKinds);
@@ -45,7 +57,10 @@ std::optional<DecodedName> decode(std::string_view raw) {
   std::size_t call = name.function.find("[Call");
   if (call == std::string_view::npos) call = name.function.find("[Construct");
   const std::size_t close = name.function.find("] ", call);
-  if (call == std::string_view::npos || call == 0 || close == std::string_view::npos) return name;
+  if (call == std::string_view::npos || call == 0 || close == std::string_view::npos) {
+    name.function = without_hash(name.function);
+    return name;
+  }
   if (const auto place = split_place(name.function.substr(close + 2))) {
     set_place(*place, name);
     name.function = name.function.substr(0, call);
@@ -53,18 +68,47 @@ std::optional<DecodedName> decode(std::string_view raw) {
   return name;
 }
 
+/// Without BUN_ before their names, Bun ignores JavaScriptCore's variables.
+constexpr std::string_view kUse = "BUN_JSC_useJITDump";
+constexpr std::string_view kDirectory = "BUN_JSC_jitDumpDirectory";
+constexpr std::string_view kVariables[] = {kUse, kDirectory};
+/// Bun aborts if it cannot create a file in that directory, so it is one that all can write to.
+constexpr std::string_view kNamingVariables[] = {"BUN_JSC_useJITDump=1",
+                                                 "BUN_JSC_jitDumpDirectory=/tmp"};
+
+StartFlags flags_of(const ProgramStart& start) {
+  StartFlags asked;
+  const std::string_view use = start.variable(kUse).value_or("");
+  if (use != "1" && use != "true" && use != "yes") return asked;
+  asked.dump_by = std::string(kUse) + "=" + std::string(use);
+  return asked;
+}
+
+CommandLine naming_command(const RuntimeProcess& process) {
+  return with_variables(process.start, kNamingVariables);
+}
+
 }  // namespace
 
 constinit const RuntimeInfo kJsc = {
     .runtime = Runtime::jsc,
     .id = "jsc",
-    .title = "JavaScriptCore",
+    .process = "bun",
+    .title = "Bun",
     .names = {.decode = decode, .without_tier = from_function},
+    // The npm package calls its program bun.exe on Linux as well.
+    .signs = {.programs = {"bun", "bun.exe"}},
+    .maps = {.variables = kVariables,
+             .flags = flags_of,
+             .command = naming_command,
+             .naming_variables = kNamingVariables},
+    .doctor = {.no_map = "Bun is not configured to write a jitdump, so its JavaScript functions "
+                         "have no names"},
     .guide = {.title = "Bun (JavaScriptCore)",
-              .start = "BUN_JSC_useJITDump=1 BUN_JSC_jitDumpDirectory=.",
               .writes = "jitdump",
               .names = "JavaScript functions, with the tier",
-              .since = "Bun 1.4"},
+              .since = "Bun 1.4",
+              .tested = "1.4"},
 };
 
 }  // namespace perfmap::runtimes

@@ -56,7 +56,7 @@ constinit const RuntimeInfo kMono = {
              .command = naming_command,
              .naming_variables = kNamingVariables},
     .started = {.variables = kStartVariables},
-    .guide = {.title = "Mono", .writes = "perf map", .names = "methods"},
+    .guide = {.title = "Mono", .writes = "perf map", .names = "methods", .tested = "6.8"},
 };
 
 }  // namespace perfmap::runtimes

@@ -79,7 +79,8 @@ constinit const RuntimeInfo kPhp = {
                        "-d opcache.jit_debug=0x10",
               .writes = "perf map",
               .names = "functions and traces",
-              .since = "8.0"},
+              .since = "8.0",
+              .tested = "8.2"},
 };
 
 }  // namespace perfmap::runtimes

@@ -68,7 +68,8 @@ constinit const RuntimeInfo kPypy = {
              .log = "pypy-%d.log"},
     .guide = {.title = "PyPy",
               .writes = "its own log",
-              .names = "loops and bridges, with file and line"},
+              .names = "loops and bridges, with file and line",
+              .tested = "7.3"},
 };
 
 }  // namespace perfmap::runtimes

@@ -1,5 +1,7 @@
 // Ruby's YJIT: "[JIT] label@file:line" for methods, "[JIT] label" for code of its own.
 
+#include <algorithm>
+
 #include "runtimes/catalogue.hpp"
 
 namespace perfmap::runtimes {
@@ -24,14 +26,25 @@ std::optional<DecodedName> decode(std::string_view raw) {
 constexpr std::string_view kVariables[] = {"RUBYOPT", "RUBY_YJIT_ENABLE"};
 constexpr std::string_view kNamingVariables[] = {"RUBYOPT=--yjit --yjit-perf"};
 
-StartFlags flags_of(const ProgramStart& start) {
+Words options_of(const ProgramStart& start) {
   Words words = own_options(start, {"-e", "-I", "-r", "-C", "-E"});
   add_variable(words, start, "RUBYOPT");
+  return words;
+}
+
+/// Ruby 4.0 has a second JIT, with options of the same form. Source: ruby --help of 4.0.
+bool uses_zjit(const ProgramStart& start) {
+  const Words words = options_of(start);
+  return std::ranges::find(words, "--zjit") != words.end();
+}
+
+StartFlags flags_of(const ProgramStart& start) {
   StartFlags asked;
-  for (const std::string& word : words) {
-    const bool perf = word == "--yjit-perf" || word.starts_with("--yjit-perf=");
+  for (const std::string& word : options_of(start)) {
+    const std::string_view name = std::string_view(word).substr(0, word.find('='));
+    const bool perf = name == "--yjit-perf" || name == "--zjit-perf";
     if (perf) asked.map_by = word;
-    if (perf || word == "--yjit") asked.jit = true;
+    if (perf || word == "--yjit" || word == "--zjit") asked.jit = true;
   }
   if (start.variable("RUBY_YJIT_ENABLE") == "1") asked.jit = true;
   return asked;
@@ -40,7 +53,8 @@ StartFlags flags_of(const ProgramStart& start) {
 CommandLine naming_command(const RuntimeProcess& process) {
   Words flags;
   if (!process.flags.jit) flags.emplace_back("--yjit");
-  if (process.flags.map_by.empty()) flags.emplace_back("--yjit-perf");
+  const bool zjit = uses_zjit(process.start);
+  if (process.flags.map_by.empty()) flags.emplace_back(zjit ? "--zjit-perf" : "--yjit-perf");
   return with_flags(process.start, std::move(flags));
 }
 

@@ -14,10 +14,12 @@ using runtimes::Words;
 /// In the order in which names are tried: grammars with a clear mark first. HotSpot's grammar is
 /// the loosest, and .NET's matches some Ruby names.
 constexpr std::array kRuntimes = {
-    &runtimes::kV8,     &runtimes::kCpython,  &runtimes::kDotnet,       &runtimes::kJsc,
-    &runtimes::kErlang, &runtimes::kPhp,      &runtimes::kLuajit,       &runtimes::kHhvm,
-    &runtimes::kQemu,   &runtimes::kWasmtime, &runtimes::kJulia,        &runtimes::kRuby,
-    &runtimes::kPypy,   &runtimes::kMono,     &runtimes::kSpidermonkey, &runtimes::kHotspot,
+    &runtimes::kV8,     &runtimes::kCpython,    &runtimes::kDotnet,       &runtimes::kJsc,
+    &runtimes::kErlang, &runtimes::kPhp,        &runtimes::kLuajit,       &runtimes::kHhvm,
+    &runtimes::kQemu,   &runtimes::kWasmtime,   &runtimes::kJulia,        &runtimes::kRuby,
+    &runtimes::kPypy,   &runtimes::kMono,       &runtimes::kSpidermonkey, &runtimes::kHotspot,
+    &runtimes::kDeno,   &runtimes::kPostgresql, &runtimes::kGuile,        &runtimes::kSbcl,
+    &runtimes::kRacket,
 };
 
 constinit const RuntimeInfo kUnknown = {.id = "", .title = "this program"};
@@ -233,6 +235,7 @@ const Tier* find_tier(std::string_view name) noexcept {
 
 DecodedName decode_name(std::string_view raw) {
   for (const RuntimeInfo* const row : kRuntimes) {
+    if (row->names.decode == nullptr) continue;
     if (auto decoded = row->names.decode(raw)) return *std::move(decoded);
   }
   return {.function = raw};

@@ -13,11 +13,12 @@ namespace {
 
 /// Kinds of code other than script functions: the rest of the name is not split.
 constexpr std::array kPlainKinds = {
-    Kind{"Builtin:", "builtin"},   Kind{"BytecodeHandler:", "bytecode"},
-    Kind{"RegExp:", "regexp"},     Kind{"Stub:", "stub"},
-    Kind{"Handler:", "stub"},      Kind{"LoadIC:", "stub"},
-    Kind{"StoreIC:", "stub"},      Kind{"KeyedLoadIC:", "stub"},
-    Kind{"KeyedStoreIC:", "stub"}, Kind{"CallIC:", "stub"},
+    Kind{"Builtin:", "builtin"},  Kind{"BytecodeHandler:", "bytecode"},
+    Kind{"RegExp:", "regexp"},    Kind{"RegExp.< src: ", "regexp"},
+    Kind{"Stub:", "stub"},        Kind{"Handler:", "stub"},
+    Kind{"LoadIC:", "stub"},      Kind{"StoreIC:", "stub"},
+    Kind{"KeyedLoadIC:", "stub"}, Kind{"KeyedStoreIC:", "stub"},
+    Kind{"CallIC:", "stub"},
 };
 
 constexpr std::array<std::string_view, 7> kFunctionKinds = {
@@ -134,30 +135,10 @@ Words node_options(const ProgramStart& start) {
                              "--loader", "--experimental-loader", "-C", "--conditions"});
 }
 
-/// V8 accepts '_' for '-' in option names.
 StartFlags flags_of(const ProgramStart& start) {
   Words words = node_options(start);
   add_variable(words, start, kVariable);
-  StartFlags asked;
-  for (std::string& word : words) {
-    const std::size_t value = std::min(word.find('='), word.size());
-    std::replace(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(value), '_', '-');
-    constexpr std::string_view kPath = "--perf-basic-prof-path=";
-    if (word == kMap || word == "--perf-basic-prof-only-functions") {
-      asked.map_by = word;
-    } else if (word.starts_with(kPath)) {
-      asked.directory = word.substr(kPath.size());
-    } else if (word == "--perf-prof") {
-      asked.dump_by = word;
-    } else if (word == kStackFlag) {
-      asked.has_stack_flag = true;
-    } else if (word == kJitless) {
-      asked.only_interprets = true;
-    } else if (word == "--no-jitless" || word == "--nojitless") {
-      asked.only_interprets = false;
-    }
-  }
-  return asked;
+  return v8_flags(std::move(words));
 }
 
 /// Removes it from Node.js's options, and from its variable.
@@ -201,6 +182,29 @@ constexpr std::string_view kVersionArguments[] = {"--version"};
 
 }  // namespace
 
+StartFlags v8_flags(Words words) {
+  StartFlags asked;
+  for (std::string& word : words) {
+    const std::size_t value = std::min(word.find('='), word.size());
+    std::replace(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(value), '_', '-');
+    constexpr std::string_view kPath = "--perf-basic-prof-path=";
+    if (word == kMap || word == "--perf-basic-prof-only-functions") {
+      asked.map_by = word;
+    } else if (word.starts_with(kPath)) {
+      asked.directory = word.substr(kPath.size());
+    } else if (word == "--perf-prof") {
+      asked.dump_by = word;
+    } else if (word == kStackFlag) {
+      asked.has_stack_flag = true;
+    } else if (word == kJitless) {
+      asked.only_interprets = true;
+    } else if (word == "--no-jitless" || word == "--nojitless") {
+      asked.only_interprets = false;
+    }
+  }
+  return asked;
+}
+
 constinit const RuntimeInfo kV8 = {
     .runtime = Runtime::v8,
     .id = "v8",
@@ -238,7 +242,8 @@ constinit const RuntimeInfo kV8 = {
                 .left_suffix = "-v8.log"},
     .guide = {.title = "Node.js (V8)",
               .writes = "perf map",
-              .names = "JavaScript and WebAssembly functions, with file, line and tier; builtins"},
+              .names = "JavaScript and WebAssembly functions, with file, line and tier; builtins",
+              .tested = "20, 22, 24"},
 };
 
 }  // namespace perfmap::runtimes

@@ -202,6 +202,7 @@ enum class SourceKind : std::uint8_t {
   jitdump,    ///< magic in either byte order
   perf_data,  ///< PERFILE2
   pypylog,    ///< a line opens or closes a section, "[hex] {category"; no line before it is a map's
+  image_list,  ///< .NET's perfinfo-PID.map: ImageLoad;PATH;GUID;BASE; for each image, and no names
   gzip,
   xz,
   zstd,

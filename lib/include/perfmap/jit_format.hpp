@@ -50,6 +50,19 @@ struct JitFileName {
 inline constexpr JitFileName kMapName{"perf-", ".map"};
 inline constexpr JitFileName kDumpName{"jit-", ".dump"};
 
+/// A list of the images that .NET has loaded, which it writes beside its map. It has no names.
+inline constexpr JitFileName kImagesName{"perfinfo-", ".map"};
+
+/// The pid in the last component of the path of a jitdump: jit-PID.dump, or a name that
+/// JavaScriptCore chooses in Bun: jit-TID-PID.dump, and jit-TID-PID-XXXXXX if no directory was set.
+/// `perf inject` knows the first form only. Nothing for other names.
+PERFMAP_API std::optional<std::uint64_t> dump_pid_in(std::string_view path) noexcept;
+/// Whether a mapped file with this path is taken for a jitdump: jit-ANYTHING.dump, or one of the
+/// names above.
+inline bool is_dump_path(std::string_view path) noexcept {
+  return kDumpName.is_last_of(path) || dump_pid_in(path).has_value();
+}
+
 /// How names are written to perf maps, so that every reader of the format reads them: each byte
 /// below 0x20, 0x7f, and each byte of invalid UTF-8 becomes \xNN; blanks at the ends are removed; a
 /// name of less than three bytes (perf drops those) is put in brackets: `[a]`, and `[?]` if nothing

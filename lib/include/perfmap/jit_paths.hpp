@@ -32,6 +32,10 @@ struct Roots {
 PERFMAP_API Result<Input> find_process_map(pid_t pid, const Roots& roots = {},
                                            bool any_owner = false);
 
+/// The same for .NET's list of images, perfinfo-PID.map, which is beside the map.
+PERFMAP_API Result<Input> find_process_images(pid_t pid, const Roots& roots = {},
+                                              bool any_owner = false);
+
 /// The most mapped dumps of one process that are opened. A process maps one dump, and has a few
 /// more of its parents; one with thousands tries to use up our time.
 inline constexpr std::size_t kMaxProcessDumps = 64;
@@ -42,11 +46,11 @@ struct ProcessDumps {
   std::vector<Error> refused;  ///< files that are not trusted, or cannot be read; too many dumps
 };
 
-/// Finds the dumps that the process has mapped, named `jit-N.dump` in any directory: producers map
-/// the first page so that perf records the path. If there is none, tries jit-PID.dump in the
-/// process's /tmp, then, unless one was refused, in `roots.tmp`. Handles containers and distrusts
-/// files like find_process_map(). Only the first kMaxProcessDumps are opened; if there are more,
-/// one error of `refused` says how many.
+/// Finds the dumps that the process has mapped, with a name of dump_pid_in() in any directory:
+/// producers map the first page so that perf records the path. If there is none, tries jit-PID.dump
+/// in the process's /tmp, then, unless one was refused, in `roots.tmp`. Handles containers and
+/// distrusts files like find_process_map(). Only the first kMaxProcessDumps are opened; if there
+/// are more, one error of `refused` says how many.
 PERFMAP_API ProcessDumps find_process_dumps(pid_t pid, const Roots& roots = {},
                                             bool any_owner = false);
 

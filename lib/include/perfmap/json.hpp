@@ -172,7 +172,7 @@ struct SnapshotModule {
 
 /// A file that was copied into a snapshot.
 struct SnapshotFile {
-  enum class Kind : std::uint8_t { map, dump, vdso };
+  enum class Kind : std::uint8_t { map, dump, images, vdso };
 
   Kind kind = Kind::map;
   std::string path;           ///< in the snapshot: relative, "/" between its parts
@@ -210,7 +210,7 @@ struct SnapshotManifest {
   friend bool operator==(const SnapshotManifest&, const SnapshotManifest&) = default;
 };
 
-/// "map", "dump" or "vdso".
+/// "map", "dump", "images" (kImagesName) or "vdso".
 PERFMAP_API std::string_view to_string(SnapshotFile::Kind kind) noexcept;
 
 /// Writes the JSON of schema perfmap.snapshot/1; does not commit `out`.

@@ -21,7 +21,7 @@ namespace perfmap {
 /// A runtime that generates code: the author of a name, or the kind of a process.
 enum class Runtime : std::uint8_t {
   unknown,
-  v8,       ///< Node.js, Chromium, Deno
+  v8,       ///< Node.js, Chromium; author of the names in Deno
   hotspot,  ///< OpenJDK, and agents such as perf-map-agent
   cpython,
   dotnet,
@@ -34,9 +34,14 @@ enum class Runtime : std::uint8_t {
   qemu,
   wasm,  ///< wasmtime, wasmer
   julia,
-  jsc,  ///< JavaScriptCore
+  jsc,  ///< JavaScriptCore, as in Bun
   spidermonkey,
   pypy,
+  deno,  ///< a process: its names are of V8
+  postgresql,
+  guile,
+  sbcl,
+  racket,
 };
 /// "v8", "hotspot", …; "" for unknown. NUL-terminated.
 PERFMAP_API std::string_view to_string(Runtime runtime) noexcept;
@@ -147,7 +152,7 @@ struct OwnCodeRule {
 
 /// The names that a runtime gives to its code.
 struct NameGrammar {
-  /// Nothing if the name is not from this runtime.
+  /// Nothing if the name is not from this runtime. Null: it writes no names of its own.
   std::optional<DecodedName> (*decode)(std::string_view raw) = nullptr;
   /// The name that all tiers of a function share; null: the raw name. Not called for tiers of the
   /// runtime's own code.
@@ -259,6 +264,8 @@ struct NamingGuide {
   std::string_view writes = {};  ///< the files: "perf map", "jitdump"
   std::string_view names = {};   ///< the code that has names then
   std::string_view since = {};   ///< the first release; empty: that of its maps
+  /// The releases whose files perfmap was tested with; empty: none.
+  std::string_view tested = {};
 };
 
 /// A variable of a started program's environment.
@@ -314,7 +321,8 @@ struct RuntimeInfo {
   NamingGuide guide = {};
 };
 
-/// What to type before a command, or to add to it, so that the runtime's code has names.
+/// What to type before a command, or to add to it, so that the runtime's code has names; empty if
+/// the runtime has no option for that.
 PERFMAP_API std::string naming_start(const RuntimeInfo& runtime);
 /// "3.12", or "any".
 PERFMAP_API std::string_view naming_since(const RuntimeInfo& runtime) noexcept;

@@ -207,7 +207,7 @@ class FileSearch {
     std::unordered_set<std::string_view> left_out;
     std::string first_left_out;
     for (const Region& region : view_.memory.regions) {
-      if (!region.file->is_file() || !kDumpName.pid_in(region.file->name)) continue;
+      if (!region.file->is_file() || !dump_pid_in(region.file->name)) continue;
       const auto same = [&](const auto& one) { return one.first == region.file->name; };
       const auto known = std::find_if(mapped.begin(), mapped.end(), same);
       if (known != mapped.end()) {

@@ -88,7 +88,7 @@ class Candidates {
   void look_for_mapped_dumps() {
     std::unordered_set<const MappedFile*> seen;
     for (const Region& region : subject_.memory->regions()) {
-      if (!region.file->is_file() || !kDumpName.pid_in(region.file->name)) continue;
+      if (!region.file->is_file() || !dump_pid_in(region.file->name)) continue;
       if (seen.size() == kMaxProcessDumps) return;
       if (seen.insert(region.file.get()).second) {
         add_below_root({{}, region.file->name, true, 0, {}});

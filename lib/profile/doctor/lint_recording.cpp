@@ -15,6 +15,7 @@ constexpr std::uint64_t kMachineAt = 12;  // in a dump's header
 
 /// The pid in perf-PID.map and jit-PID.dump; 0 for other names.
 pid_t pid_in_name(std::string_view path) noexcept {
+  if (const auto pid = dump_pid_in(path)) return *pid <= INT32_MAX ? static_cast<pid_t>(*pid) : 0;
   std::string_view name = base_name(path);
   for (const std::string_view start : {kMapName.begin, kDumpName.begin}) {
     if (!name.starts_with(start)) continue;

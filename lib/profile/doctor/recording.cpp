@@ -44,11 +44,12 @@ class SampleReader {
     if (event.pid < 0) return;
     tracker_.on_mmap(event);
     found.pids.insert(event.pid);
-    if (event.access.execute && event.name.starts_with('/')) {
+    // "//anon" is no file; a heap of executable memory may precede the program.
+    if (event.access.execute && event.name.starts_with('/') && !event.name.starts_with("//")) {
       std::string& program = found.processes[event.pid].program;
       if (program.empty()) program = event.name;
     }
-    if (kDumpName.is_last_of(event.name)) {
+    if (is_dump_path(event.name)) {
       found.markers.push_back({event.pid, event.time, std::string(event.name)});
     }
   }
@@ -305,6 +306,13 @@ std::optional<RecordedView> view_present(pid_t pid, const RecordingContext& cont
   return present;
 }
 
+/// A runtime may map a file of code below its program, as SBCL its core.
+bool maps_code_of(const ProcessView& view, const std::string& path) {
+  return std::ranges::any_of(view.memory.regions, [&path](const Region& region) {
+    return region.access.execute && region.file->name == path;
+  });
+}
+
 /// Nothing if it has ended, or runs another program by now.
 std::optional<RecordedView> view_living(pid_t pid, const std::string& comm,
                                         const RecordingContext& context) {
@@ -312,7 +320,10 @@ std::optional<RecordedView> view_living(pid_t pid, const std::string& comm,
   if (!living) return std::nullopt;
   const std::string& program = context.samples.processes.at(pid).program;
   const ProcessView& view = living->view;
-  const bool is_program = program.empty() ? view.status.comm == comm : view.executable == program;
+  const bool is_named = view.status.comm == comm;
+  const bool is_program =
+      program.empty() ? is_named
+                      : view.executable == program || (is_named && maps_code_of(view, program));
   const std::int64_t start = start_time_ns(*living->process, context.options.roots.proc);
   if (!is_program || start > context.end_ns) return std::nullopt;
   living->found = find_runtime(*living->process, view);

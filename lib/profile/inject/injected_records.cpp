@@ -139,7 +139,7 @@ class Surveyor {
     if (event.pid < 0) return;
     found.pids.insert(event.pid);
     found.processes.on_mmap(event);
-    if (kDumpName.is_last_of(event.name)) {
+    if (is_dump_path(event.name)) {
       std::string path(event.name);
       if (known_.emplace(event.pid, path).second) {
         found.markers.push_back({event.pid, event.time, std::move(path)});

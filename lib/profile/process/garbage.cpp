@@ -186,33 +186,46 @@ std::optional<std::uint32_t> take_number(std::string_view& text) noexcept {
   return number;
 }
 
+/// A form of names: `begin`, the pid, `end`.
+struct NameForm {
+  std::string_view begin;
+  std::string_view end;
+  GarbageKind kind;
+  bool has_number = false;  ///< "-NUMBER" after the pid
+};
+constexpr std::array kNameForms = {
+    NameForm{kMapName.begin, kMapName.end, GarbageKind::map},
+    NameForm{kDumpName.begin, kDumpName.end, GarbageKind::dump},
+    NameForm{"jitted-", ".so", GarbageKind::code, true},
+    NameForm{kImagesName.begin, kImagesName.end, GarbageKind::images},
+};
+
+/// The pid in a name of this form; nothing for other names.
+std::optional<std::uint32_t> pid_in(std::string_view name, const NameForm& form) noexcept {
+  if (!name.starts_with(form.begin)) return std::nullopt;
+  std::string_view rest = name.substr(form.begin.size());
+  const auto takes_dash = [&rest] {
+    if (!rest.starts_with('-')) return false;
+    rest.remove_prefix(1);
+    return true;
+  };
+  const auto first = take_number(rest);
+  if (!first || (form.has_number && !(takes_dash() && take_number(rest)))) return std::nullopt;
+  if (rest == form.end) return first;
+  // In JavaScriptCore's names, a thread precedes the pid.
+  const bool is_jsc = form.kind == GarbageKind::dump && dump_pid_in(name) && takes_dash();
+  return is_jsc ? take_number(rest) : std::nullopt;
+}
+
 /// Parses a file name; nothing if it is not a name of a map or dump.
 std::optional<GarbageFile> file_of(const std::string& name) {
   constexpr std::uint32_t kMaxPid = 1U << 22;
-  std::string_view rest = name;
-  GarbageFile file{.name = name};
-  const auto begins = [&rest](std::string_view prefix) {
-    if (!rest.starts_with(prefix)) return false;
-    rest.remove_prefix(prefix.size());
-    return true;
-  };
-  if (begins(kMapName.begin)) {
-    file.kind = GarbageKind::map;
-  } else if (begins(kDumpName.begin)) {
-    file.kind = GarbageKind::dump;
-  } else if (begins("jitted-")) {
-    file.kind = GarbageKind::code;
-  } else {
-    return std::nullopt;
+  for (const NameForm& form : kNameForms) {
+    const auto pid = pid_in(name, form);
+    if (!pid || *pid == 0 || *pid > kMaxPid) continue;
+    return GarbageFile{.name = name, .kind = form.kind, .pid = static_cast<pid_t>(*pid)};
   }
-  const auto pid = take_number(rest);
-  if (!pid || *pid == 0 || *pid > kMaxPid) return std::nullopt;
-  file.pid = static_cast<pid_t>(*pid);
-  if (file.kind == GarbageKind::code && (!begins("-") || !take_number(rest))) return std::nullopt;
-  const std::string_view suffix = file.kind == GarbageKind::map    ? kMapName.end
-                                  : file.kind == GarbageKind::dump ? kDumpName.end
-                                                                   : ".so";
-  return rest == suffix ? std::optional(std::move(file)) : std::nullopt;
+  return std::nullopt;
 }
 
 /// Nothing if it is not a regular file, or no longer exists.
@@ -345,8 +358,8 @@ Result<void> Garbage::remove(const GarbageFile& file) {
 }
 
 std::string_view to_string(GarbageKind kind) noexcept {
-  if (kind == GarbageKind::map) return "map";
-  return kind == GarbageKind::dump ? "dump" : "code";
+  constexpr std::array<std::string_view, 4> kWords = {"map", "dump", "code", "images"};
+  return kWords[static_cast<std::size_t>(kind)];
 }
 
 std::string_view to_string(GarbageWhy why) noexcept {

@@ -228,6 +228,7 @@ struct SnapshotLook {
   std::vector<std::pair<const char*, std::string>> texts;  ///< contents of files of /proc/PID
   MemoryMap memory;
   std::optional<Input> map;
+  std::optional<Input> images;
   std::vector<Input> dumps;
   std::string vdso;
   std::uint64_t vdso_address = 0;
@@ -301,6 +302,11 @@ void find_files(const ProcSource& process, const Roots& roots, bool any_owner, S
   Result<Input> map = find_process_map(process.pid(), roots, any_owner);
   if (map && is_believed(process, roots.proc, *map, look)) look.map = *std::move(map);
   if (!map && map.error().code != Errc::not_found) look.left_out.push_back(map.error().message);
+  Result<Input> images = find_process_images(process.pid(), roots, any_owner);
+  if (images && is_believed(process, roots.proc, *images, look)) look.images = *std::move(images);
+  if (!images && images.error().code != Errc::not_found) {
+    look.left_out.push_back(images.error().message);
+  }
   ProcessDumps dumps = find_process_dumps(process.pid(), roots, any_owner);
   for (const Error& refused : dumps.refused) look.left_out.push_back(refused.message);
   for (Input& dump : dumps.dumps) {
@@ -511,7 +517,8 @@ Result<void> SnapshotWriter::write_file(SnapshotFile::Kind kind, const std::stri
                                         const Input& input, std::string_view text,
                                         std::uint64_t whole) {
   if (text.size() > room_) text = text.substr(0, room_);
-  if (kind == SnapshotFile::Kind::map) text = text.substr(0, text.rfind('\n') + 1);
+  const bool has_lines = kind == SnapshotFile::Kind::map || kind == SnapshotFile::Kind::images;
+  if (has_lines) text = text.substr(0, text.rfind('\n') + 1);
   Result<void> written = tree_.write(path, text, input.facts().mtime_ns);
   // Fails like this if the source file of a mapping was truncated.
   const int failed = written ? 0 : written.error().sys_errno;
@@ -570,6 +577,11 @@ Result<void> SnapshotWriter::write_process(const SnapshotLook& look) {
     const std::string_view text = map.text();
     const std::uint64_t whole = map.ends_in_part() ? map.input().text().size() : text.size();
     written = write_file(SnapshotFile::Kind::map, path, map.input(), text, whole);
+  }
+  if (written && look.images) {
+    const std::string path = "tmp/" + kImagesName.of(look.pid);
+    const std::string_view text = look.images->text();
+    written = write_file(SnapshotFile::Kind::images, path, *look.images, text, text.size());
   }
   for (const Input& dump : look.dumps) {
     if (!written) return written;

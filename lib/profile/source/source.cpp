@@ -94,7 +94,7 @@ Result<Input> open_path(const std::string& path, const SourceOptions& options) {
 
 /// Only the name of an empty file shows its kind.
 SourceKind kind_of_empty(const std::string& path, const std::string& wanted) {
-  const bool dump = wanted.empty() ? kDumpName.is_last_of(path) : wanted == "jitdump";
+  const bool dump = wanted.empty() ? is_dump_path(path) : wanted == "jitdump";
   return dump ? SourceKind::jitdump : SourceKind::perf_map;
 }
 
@@ -272,6 +272,8 @@ Error unsupported_source(const std::string& name, SourceKind kind) {
   const char* const advice =
       kind == SourceKind::perf_data
           ? ", not a source of names (perfmap stacks, inject and doctor read it)"
+      : kind == SourceKind::image_list
+          ? ", which has no names (those of its process are in perf-PID.map)"
       : kind >= SourceKind::gzip ? ": unpack it first"
                                  : ", which this command does not support";
   return {Errc::unsupported, name + " is " + with_article(kind) + advice, 0, {}};

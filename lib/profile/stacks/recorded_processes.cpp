@@ -126,7 +126,7 @@ void RecordedProcesses::take(const RecordView& record) { pass_process_event(reco
 void RecordedProcesses::on_mmap(const MmapEvent& event) {
   if (event.pid < 0) return;  // the kernel's own
   tracker_.on_mmap(event);
-  if (!kDumpName.is_last_of(event.name)) return;
+  if (!is_dump_path(event.name)) return;
   JitFiles& files = files_[process_of(event.pid).lineage.get()];
   // One more than are opened, so that find_jit can say that some are left out.
   if (files.dumps.size() > kMaxProcessDumps) return;

@@ -167,6 +167,36 @@ TEST_CASE("the command line of a recorded process that still lives is used", "[d
   }
 }
 
+TEST_CASE("a heap or a file of code below the program does not hide the runtime", "[doctor]") {
+  RecordedFakeProcess process;
+  process.command = {"/usr/bin/perf", "record", "-g", "-p", "42"};
+  SECTION("memory without a file") {
+    process.below = "//anon";
+    process.program = "/usr/bin/racket";
+    process.comm = "racket";
+    CHECK(process.diagnose().processes[0].runtime == Runtime::racket);
+  }
+  SECTION("the core of SBCL, after the process has ended") {
+    process.below = "/usr/lib/sbcl/sbcl.core";
+    process.program = "/usr/bin/sbcl";
+    process.comm = "sbcl";
+    CHECK(process.diagnose().processes[0].runtime == Runtime::sbcl);
+  }
+  SECTION("the core of SBCL, while the process lives") {
+    process.below = "/usr/lib/sbcl/sbcl.core";
+    process.program = "/usr/bin/sbcl";
+    process.lives = true;
+    fs::create_symlink("/usr/bin/sbcl", process.planted.path("exe"));
+    process.planted.put("cmdline", std::string("sbcl\0--script\0", 14));
+    const RecordingDiagnosis gone = process.diagnose();
+    CHECK(gone.processes[0].runtime == Runtime::sbcl);
+    CHECK(gone.processes[0].evidence == "executable /usr/lib/sbcl/sbcl.core");
+    process.planted.put("maps", "1000-2000 r-xp 0 8:1 7 /usr/lib/sbcl/sbcl.core\n");
+    const RecordingDiagnosis living = process.diagnose();
+    CHECK(living.processes[0].evidence == "executable /usr/bin/sbcl");
+  }
+}
+
 TEST_CASE("untrusted files of recorded processes are reported", "[doctor][hostile]") {
   RecordedFakeProcess process;
   const auto only = [&](std::string_view fate, std::string_view id) {

@@ -52,6 +52,7 @@ TEST_CASE("for each runtime the fix is its own command line with the flags that 
        {"beam.smp", "--", "-progname", "iex"},
        "ERL_FLAGS='+JPperf true' iex ..."},
       {"ruby", "/usr/bin/ruby3.3", {"ruby", "--yjit", "a.rb"}, "ruby --yjit-perf --yjit a.rb"},
+      {"ruby", "/usr/bin/ruby4.0", {"ruby", "--zjit", "a.rb"}, "ruby --zjit-perf --zjit a.rb"},
       {"ruby", "/usr/bin/ruby", {"puma 6.0 (tcp://[::]:80) [app]"}, "ruby --yjit --yjit-perf ..."},
       {"php", "/usr/bin/php8.2", {"php", "a.php"}, "php -d opcache.jit_debug=0x10 a.php"},
       {"php",
@@ -63,6 +64,14 @@ TEST_CASE("for each runtime the fix is its own command line with the flags that 
        "/usr/bin/luajit-2.1.0-beta3",
        {"luajit", "a.lua"},
        "make XCFLAGS=-DLUAJIT_USE_PERFTOOLS"},
+      {"deno",
+       "/usr/bin/deno",
+       {"deno", "run", "a.ts"},
+       "DENO_V8_FLAGS=--perf-basic-prof,--interpreted-frames-native-stack deno run a.ts"},
+      {"bun",
+       "/app/node_modules/bun/bin/bun.exe",
+       {"bun", "run", "a.ts"},
+       "BUN_JSC_useJITDump=1 BUN_JSC_jitDumpDirectory=/tmp bun run a.ts"},
       {"wasmtime",
        "/opt/wasmtime",
        {"wasmtime", "run", "a.wasm"},
@@ -93,6 +102,9 @@ TEST_CASE("a runtime embedded in another program is detected by its libraries an
   CHECK(runtime_with("1000-2000 r-xp 0 8:1 7 /opt/libluajit-5.1.so.2\n") == "luajit");
   CHECK(runtime_with("1000-2000 r-xp 0 0:1 7 /memfd:doublemapper (deleted)\n") == "dotnet");
   CHECK(runtime_with("1000-2000 r-xp 0 0:0 0 [anon:Ruby:rb_yjit_reserve_addr_space]\n") == "ruby");
+  CHECK(runtime_with("1000-2000 r-xp 0 8:1 7 /opt/lib/llvmjit.so\n") == "postgresql");
+  CHECK(runtime_with("1000-2000 r-xp 0 8:1 7 /opt/libguile-3.0.so.1\n") == "guile");
+  CHECK(runtime_with("1000-2000 r-xp 0 8:1 7 /opt/lib/llvmjit_types.so\n").empty());
   CHECK(runtime_with("1000-2000 r-xp 0 8:1 7 /opt/libpython_helpers.so\n").empty());
   CHECK(runtime_with("1000-2000 r-xp 0 8:1 7 /opt/nodes/libm.so.6\n").empty());
 }
@@ -160,6 +172,16 @@ TEST_CASE("a flag that a runtime already has is not proposed again", "[doctor]")
     process.program("/opt/beam.smp", {"beam.smp", flag, "true", "--"});
     CHECK(!lost().message.empty());
   }
+  process.program("/opt/deno", {"deno", "run", "--v8-flags=--max-lazy,--perf_basic_prof", "a.ts"})
+      .environment({"DENO_V8_FLAGS=--max-lazy"});
+  CHECK(lost().fix ==
+        "DENO_V8_FLAGS=--max-lazy deno run --v8-flags=--max-lazy,--perf_basic_prof a.ts");
+  process.environment({"NODE_OPTIONS=--perf-basic-prof"}).program("/opt/deno", {"deno", "a.ts"});
+  CHECK(lost().message.empty());
+  process.program("/opt/bun", {"bun", "a.ts"}).environment({"BUN_JSC_useJITDump=1"});
+  CHECK(lost().message.starts_with("Bun was started with BUN_JSC_useJITDump=1, but its file"));
+  process.environment({"JSC_useJITDump=1"});
+  CHECK(lost().message.empty());
   process.program("/opt/wasmtime", {"wasmtime", "--profile", "perfmap", "a.wasm"});
   CHECK(!lost().message.empty());
   process.program("/usr/bin/php8.2", {"php", "-dopcache.jit_debug=48", "a.php"});
@@ -255,6 +277,62 @@ TEST_CASE("the advice for a JVM depends on its release and flags", "[doctor]") {
   CHECK(found.runtime_version == "8.0");
   CHECK(ids_of(found) == Strings{"too-old", "only-interpreted"});
   CHECK(found.findings[0].fix.empty());
+}
+
+TEST_CASE("V8's options are added to those that Deno already has", "[doctor]") {
+  FakeProcess process;
+  process.program("/opt/deno", {"deno", "run", "a.ts"})
+      .environment({"DENO_V8_FLAGS=--max-old-space-size=99,--interpreted_frames_native_stack"});
+  CHECK(finding_of(process.diagnose(), "no-map").fix ==
+        "DENO_V8_FLAGS=--max-old-space-size=99,--interpreted_frames_native_stack,"
+        "--perf-basic-prof deno run a.ts");
+  process.program("/opt/deno", {"deno", "run", "--v8-flags=--jitless", "a.ts"});
+  CHECK(ids_of(process.diagnose()) == Strings{"only-interpreted"});
+}
+
+TEST_CASE("a process of PostgreSQL is one that has loaded its JIT", "[doctor]") {
+  FakeProcess process;
+  const std::string program = "/usr/lib/postgresql/15/bin/postgres";
+  process.program(program, {"postgres: me db [local] idle", "", ""});
+  process.maps("1000-2000 r-xp 0 8:1 7 /opt/llvmjit.so\n");
+  Diagnosis found = process.diagnose();
+  CHECK(found.findings.empty());
+  process.maps("1000-2000 r-xp 0 8:1 7 /opt/llvmjit.so\n3000-4000 r-xp 0 0:0 0 \n");
+  found = process.diagnose();
+  REQUIRE(ids_of(found) == Strings{"no-map"});
+  CHECK(found.findings[0].fix == "JITDUMPDIR=/tmp postgres -c jit_profiling_support=on ...");
+  for (const char* const on : {"jit_profiling_support=on", "-cjit_profiling_support=1",
+                               "--jit-profiling-support=true", "jit_profiling_support=yes"}) {
+    process.program(program, {"postgres", "-c", on});
+    CHECK(ids_of(process.diagnose()) == Strings{"lost-map"});
+  }
+  process.program(program, {"postgres", "-c", "jit_profiling_support=off"});
+  CHECK(ids_of(process.diagnose()) == Strings{"no-map"});
+}
+
+TEST_CASE("runtimes that cannot name their code for perf are explained, without a command",
+          "[doctor]") {
+  for (const std::string name : {"sbcl", "racket"}) {
+    FakeProcess process;
+    const Diagnosis found = process.program("/usr/bin/" + name, {name, "a"}).diagnose();
+    CHECK(process_word(found.runtime) == name);
+    REQUIRE(ids_of(found) == Strings{"no-map"});
+    CHECK(found.findings[0].message.find(" cannot write a perf map or a jitdump, so its functions "
+                                         "have no names") != std::string::npos);
+    CHECK(found.findings[0].fix.empty());
+  }
+}
+
+TEST_CASE("Guile's map is proposed although its names are addresses", "[doctor]") {
+  FakeProcess process;
+  process.program("/usr/lib/x86_64-linux-gnu/guile/3.0/bin/guile", {"guile", "a.scm"});
+  const DoctorFinding found = finding_of(process.diagnose(), "no-map");
+  CHECK(found.message.find("has addresses of bytecode in their place") != std::string::npos);
+  CHECK(found.fix == "GUILE_JIT_LOG=1 guile a.scm");
+  process.environment({"GUILE_JIT_LOG=info"});
+  CHECK(ids_of(process.diagnose()) == Strings{"no-map"});
+  process.environment({"GUILE_JIT_LOG=3"});
+  CHECK(ids_of(process.diagnose()) == Strings{"lost-map"});
 }
 
 TEST_CASE("a shell reads quoted words back unchanged", "[doctor]") {

@@ -120,6 +120,40 @@ TEST_CASE("a process's jitdumps are those that it has mapped, or else the one in
   CHECK(texts() == "in tmp;");
 }
 
+TEST_CASE("a dump that JavaScriptCore has named is found by its mapping", "[process]") {
+  const Scratch scratch;
+  const Roots roots{.proc = scratch / "proc", .tmp = "/tmp"};
+  scratch.write("proc/17291/status", "Name:\tbun\nNStgid:\t17291\n");
+  scratch.write("proc/17291/maps",
+                "1000-2000 r-xp 00000000 08:01 7    /srv/jit-17293-17291.dump\n"
+                "5000-6000 r-xp 00000000 08:01 8    /tmp/jit-17293-17291-VSRifO\n"
+                "7000-8000 r-xp 00000000 08:01 9    /srv/jit-17293-x.dump\n");
+  scratch.write("proc/17291/root/srv/jit-17293-17291.dump", "one");
+  scratch.write("proc/17291/root/tmp/jit-17293-17291-VSRifO", "two");
+  scratch.write("proc/17291/root/srv/jit-17293-x.dump", "no dump's name");
+  const ProcessDumps found = find_process_dumps(17291, roots);
+  REQUIRE(found.dumps.size() == 2);
+  CHECK(found.dumps[0].text() == "one");
+  CHECK(found.dumps[1].text() == "two");
+}
+
+TEST_CASE("names of jitdumps contain the pid, after a thread in JavaScriptCore's", "[process]") {
+  CHECK(dump_pid_in("/a-b/jit-42.dump") == 42);
+  CHECK(dump_pid_in("jit-43-42.dump") == 42);
+  CHECK(dump_pid_in("/tmp/jit-43-42-VSRifO") == 42);
+  for (const char* const name :
+       {"", "jit-", "jit-.dump", "jit-x.dump", "jit-43-.dump", "jit--42.dump", "jit-43-42",
+        "jit-43-42-VSRif", "jit-43-42-VSRifOx", "jit-43-42-a/bcde", "jit-43-42-a-bcde",
+        "jit-43-42-abcde\xff", "jit-43-42-7.dump", "jit-43-99999999999999999999.dump",
+        "jit-1-2.dump (deleted)", "jit-42.dump/x", "perf-43-42.map"}) {
+    CAPTURE(name);
+    CHECK(!dump_pid_in(name));
+  }
+  CHECK(is_dump_path("/a/jit-main.dump"));
+  CHECK(is_dump_path("/a/jit-43-42-VSRifO"));
+  CHECK(!is_dump_path("/a/jit-main"));
+}
+
 TEST_CASE("of a process's mapped jitdumps, the first ones are opened, and the others counted",
           "[process][hostile]") {
   const Scratch scratch;

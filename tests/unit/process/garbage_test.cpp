@@ -52,11 +52,12 @@ void set_time(const std::string& path, time_t seconds) {
 
 TEST_CASE("files of pids without a process can be removed, others stay", "[gc]") {
   const World world;
-  for (const char* name : {"perf-7.map", "jit-7.dump", "jitted-7-0.so", "perf-42.map"}) {
+  for (const char* name : {"perf-7.map", "jit-7.dump", "jitted-7-0.so", "perfinfo-7.map",
+                           "perf-42.map", "perfinfo-42.map"}) {
     world.put(name);
   }
   Garbage garbage = world.find();
-  REQUIRE(garbage.files().size() == 4);
+  REQUIRE(garbage.files().size() == 6);
   for (const GarbageFile& file : garbage.files()) {
     CHECK(file.may_go() == (file.pid == 7));
     CHECK(garbage.remove(file).has_value() == (file.pid == 7));
@@ -65,15 +66,39 @@ TEST_CASE("files of pids without a process can be removed, others stay", "[gc]")
   CHECK_FALSE(world.has("perf-7.map"));
   CHECK_FALSE(world.has("jit-7.dump"));
   CHECK_FALSE(world.has("jitted-7-0.so"));
+  CHECK_FALSE(world.has("perfinfo-7.map"));
+  CHECK(world.has("perfinfo-42.map"));
+}
+
+TEST_CASE("in JavaScriptCore's names of dumps, the pid follows a thread", "[gc]") {
+  const World world;
+  for (const char* name : {"jit-42-7.dump", "jit-42-7-Ab3xYz", "jit-7-42.dump"}) world.put(name);
+  Garbage garbage = world.find();
+  REQUIRE(garbage.files().size() == 3);
+  for (const GarbageFile& file : garbage.files()) {
+    CAPTURE(file.name);
+    CHECK(file.kind == GarbageKind::dump);
+    CHECK(file.may_go() == (file.pid == 7));
+  }
 }
 
 TEST_CASE("files whose names only resemble those of maps and dumps are not garbage", "[gc]") {
   const World world;
-  for (const char* name :
-       {"perf-7.map~", "perf-07.map", "perf-0.map", "perf--7.map", "perf-.map", "perf-7.MAP",
-        "xperf-7.map", "perf-7.map.gz", "perf-99999999.map", "perf-99999999999999999999.map",
-        "jitted-7.so", "jitted-7-.so", "jitted-7-x.so", "jitted-7-01.so", "perf-7 .map",
-        "jit-7.map", "perf-7.dump", "perf-+7.map"}) {
+  for (const char* name : {"perf-7.map~",       "perf-07.map",
+                           "perf-0.map",        "perf--7.map",
+                           "perf-.map",         "perf-7.MAP",
+                           "xperf-7.map",       "perf-7.map.gz",
+                           "perf-99999999.map", "perf-99999999999999999999.map",
+                           "jitted-7.so",       "jitted-7-.so",
+                           "jitted-7-x.so",     "jitted-7-01.so",
+                           "perf-7 .map",       "jit-7.map",
+                           "perf-7.dump",       "perf-+7.map",
+                           "jit-7-8",           "jit-7-8-abc",
+                           "jit-7-8-abcdefg",   "jit-7-08.dump",
+                           "jit-07-8.dump",     "jit-7-8-9.dump",
+                           "jit--8.dump",       "jit-7-.dump",
+                           "perf-7-8.map",      "perfinfo-07.map",
+                           "perfinfo-.map",     "perfinfo7.map"}) {
     world.put(name);
   }
   CHECK(world.find().files().empty());

@@ -38,7 +38,10 @@ SnapshotManifest full_manifest() {
   SnapshotFile vdso{.kind = SnapshotFile::Kind::vdso, .path = "vdso.so", .source = "[vdso]"};
   vdso.address = 0x7fff'0000'0000;
   vdso.size = 8192;
-  manifest.files = {map, vdso};
+  SnapshotFile images = map;
+  images.kind = SnapshotFile::Kind::images;
+  images.path = "tmp/perfinfo-42.map";
+  manifest.files = {map, images, vdso};
   manifest.left_out = {"perf-3.map is a link"};
   return manifest;
 }

@@ -29,6 +29,12 @@ TEST_CASE("a PyPy log is detected by a section line, also with colours, thread n
   }
 }
 
+TEST_CASE(".NET's list of images is not a perf map", "[kind]") {
+  CHECK(detect_kind("ImageLoad;/a b.dll;{0-1};0x7f00;\n") == SourceKind::image_list);
+  CHECK(to_string(SourceKind::image_list) == "list of .NET images");
+  CHECK(detect_kind("ImageLoader\n") == SourceKind::perf_map);
+}
+
 TEST_CASE("a log that begins inside a section is detected", "[kind]") {
   for (const std::string first : {
            "          end: 0x7f501b136df7\n",

@@ -11,12 +11,11 @@ namespace perfmap {
 TEST_CASE("every runtime has one row with unique words", "[runtimes]") {
   std::set<std::string_view> ids;
   std::set<std::string_view> processes;
-  for (int i = 1; i <= static_cast<int>(Runtime::pypy); ++i) {
+  for (int i = 1; i <= static_cast<int>(Runtime::racket); ++i) {
     const auto runtime = static_cast<Runtime>(i);
     const RuntimeInfo& row = runtime_info(runtime);
     CAPTURE(row.id);
     CHECK(row.runtime == runtime);
-    CHECK(row.names.decode != nullptr);
     CHECK(!title_of(runtime).empty());
     CHECK(ids.insert(to_string(runtime)).second);
     CHECK(processes.insert(process_word(runtime)).second);
@@ -36,12 +35,32 @@ TEST_CASE("V8 is the runtime of a process called node", "[runtimes]") {
   CHECK(process_word(Runtime::cpython) == to_string(Runtime::cpython));
 }
 
+TEST_CASE("Deno and Bun are processes; their names are of their engines", "[runtimes]") {
+  CHECK(process_word(Runtime::deno) == "deno");
+  CHECK(process_word(Runtime::jsc) == "bun");
+  CHECK(runtime_of_program("/opt/bin/deno") == &runtime_info(Runtime::deno));
+  CHECK(runtime_of_program("/app/node_modules/bun/bin/bun.exe") == &runtime_info(Runtime::jsc));
+  CHECK(runtime_of_program("/usr/bin/bunzip2") == nullptr);
+  CHECK(decode_name("JS:*f file:///a.ts:1:2").runtime == Runtime::v8);
+}
+
+TEST_CASE("a runtime without an option for names says so, and proposes nothing", "[runtimes]") {
+  for (const Runtime runtime : {Runtime::sbcl, Runtime::racket}) {
+    const RuntimeInfo& row = runtime_info(runtime);
+    CAPTURE(row.id);
+    CHECK(naming_start(row).empty());
+    CHECK(row.maps.command == nullptr);
+    CHECK(row.doctor.no_map.starts_with(std::string(row.title) + " cannot write"));
+  }
+}
+
 TEST_CASE("a runtime with hints on how to enable maps can be recognised", "[runtimes]") {
   for (const RuntimeInfo* const row : all_runtimes()) {
     CAPTURE(row->id);
     const bool is_told = row->maps.flags != nullptr || row->maps.command != nullptr ||
                          !row->maps.naming_variables.empty() || !row->maps.build_command.empty();
-    CHECK(is_told == !row->signs.programs[0].empty());
+    const bool is_known = !row->signs.programs[0].empty() || !row->signs.libraries[0].empty();
+    CHECK((is_told || !row->doctor.no_map.empty()) == is_known);
     for (const std::string_view program : row->signs.programs) {
       if (!program.empty()) CHECK(runtime_of_program("/usr/bin/" + std::string(program)) == row);
     }
@@ -62,7 +81,7 @@ TEST_CASE("variables that enable names are understood by the runtime's own flag 
     ProgramStart start;
     start.environment.assign(row->maps.naming_variables.begin(), row->maps.naming_variables.end());
     const StartFlags flags = start_flags(row->runtime, start);
-    CHECK((!flags.map_by.empty() || !flags.log.empty()));
+    CHECK((!flags.map_by.empty() || !flags.dump_by.empty() || !flags.log.empty()));
   }
 }
 
@@ -72,7 +91,7 @@ TEST_CASE("the table of runtimes says for each how its code gets names", "[runti
     CHECK(!one->guide.title.empty());
     CHECK(!one->guide.writes.empty());
     CHECK(!one->guide.names.empty());
-    CHECK(!naming_start(*one).empty());
+    CHECK(naming_start(*one).empty() == (one->guide.writes == "nothing"));
     CHECK(!naming_since(*one).empty());
     // One fact in one place. The JVM needs one more option than for names: for its stacks.
     CHECK((one->guide.start.empty() || one->maps.naming_variables.empty() ||

@@ -13,11 +13,12 @@
 namespace perfmap {
 
 enum class GarbageKind : std::uint8_t {
-  map,   ///< perf-PID.map
-  dump,  ///< jit-PID.dump
-  code,  ///< jitted-PID-NUMBER.so, which perf inject makes from a dump
+  map,     ///< perf-PID.map
+  dump,    ///< jit-PID.dump, and the names of JavaScriptCore: see dump_pid_in()
+  code,    ///< jitted-PID-NUMBER.so, which perf inject makes from a dump
+  images,  ///< perfinfo-PID.map of .NET: a list of images
 };
-/// "map", "dump" or "code".
+/// "map", "dump", "code" or "images".
 PERFMAP_API std::string_view to_string(GarbageKind kind) noexcept;
 
 /// Why a file stays or may be removed.
