@@ -62,7 +62,7 @@ _perfmap() {
   local command= literal= word
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $command$word in
-      resolve|lint|tidy|merge|diff|info|convert|to-json|from-json|stacks|annotate|inject|doctor|watch|snapshot|gc|write|copy|pypylog|help|version|completions) command=$word ;;
+      resolve|lint|tidy|merge|diff|info|convert|to-json|from-json|stacks|report|annotate|inject|doctor|watch|snapshot|gc|write|copy|pypylog|help|version|completions) command=$word ;;
       ?*--) [[ $word == -- ]] && literal=1 ;;
     esac
   done
@@ -276,6 +276,36 @@ _perfmap() {
       else
         compopt -o default; COMPREPLY=()
       fi ;;
+    report)
+      [[ $literal ]] || case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -m|--map) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
+        -s|--source) _perfmap_sources; return ;;
+        -i|--input) compopt -o default; COMPREPLY=(); return ;;
+        --format) COMPREPLY=($(compgen -W 'text json csv' -- "$current")); return ;;
+        -o|--output) compopt -o default; COMPREPLY=(); return ;;
+        --by) COMPREPLY=($(compgen -W 'function module thread process tier line runtime' -- "$current")); return ;;
+        --top) COMPREPLY=(); return ;;
+        --callers) COMPREPLY=(); return ;;
+        --callees) COMPREPLY=(); return ;;
+        -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
+        --tid) COMPREPLY=(); return ;;
+        --comm) COMPREPLY=(); return ;;
+        --event) COMPREPLY=(); return ;;
+        --from) COMPREPLY=(); return ;;
+        --to-time) COMPREPLY=(); return ;;
+        --max-stack) COMPREPLY=(); return ;;
+        --threads) COMPREPLY=(); return ;;
+        --map-dir) _perfmap_directories; return ;;
+        --symfs) _perfmap_directories; return ;;
+        --kallsyms) compopt -o default; COMPREPLY=(); return ;;
+      esac
+      if [[ ! $literal && $current == -* ]]; then
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --format -o|--output --by --top --self --total --callers --callees --from --to-time --inlines --no-demangle --no-kernel --no-merge-tiers --max-stack --stitch --scan --jit-cfi --threads --map-dir --symfs --kallsyms --any-owner --debuginfod' '-m --map -j --jitdump -s --source -i --input -p --pid --tid --comm --event'
+      else
+        compopt -o default; COMPREPLY=()
+      fi ;;
     annotate)
       [[ $literal ]] || case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
@@ -435,7 +465,7 @@ _perfmap() {
       elif _perfmap_has_argument '--color'; then
         COMPREPLY=()
       else
-        COMPREPLY=($(compgen -W 'resolve lint tidy merge diff info convert to-json from-json stacks annotate inject doctor watch snapshot gc write copy pypylog help version completions' -- "$current"))
+        COMPREPLY=($(compgen -W 'resolve lint tidy merge diff info convert to-json from-json stacks report annotate inject doctor watch snapshot gc write copy pypylog help version completions' -- "$current"))
       fi ;;
     version)
       [[ $literal ]] || case $previous in
@@ -457,7 +487,7 @@ _perfmap() {
       else
         COMPREPLY=($(compgen -W 'bash zsh fish' -- "$current"))
       fi ;;
-    *) COMPREPLY=($(compgen -W 'resolve lint tidy merge diff info convert to-json from-json stacks annotate inject doctor watch snapshot gc write copy pypylog help version completions -V --version -h --help --color -q --quiet -v --verbose' -- "$current")) ;;
+    *) COMPREPLY=($(compgen -W 'resolve lint tidy merge diff info convert to-json from-json stacks report annotate inject doctor watch snapshot gc write copy pypylog help version completions -V --version -h --help --color -q --quiet -v --verbose' -- "$current")) ;;
   esac
 }
 complete -F _perfmap perfmap

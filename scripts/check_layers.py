@@ -14,8 +14,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CORE = ["format", "base", "io", "runtimes", "map", "jitdump", "resolve", "writer", "lint", "pypylog", "report", "capi"]
-PROFILE = ["elf", "dwarf", "module", "process", "unwind", "perfdata", "stacks", "inject",
-           "annotate", "doctor", "source", "capi"]
+PROFILE = ["elf", "dwarf", "module", "process", "unwind", "perfdata", "stacks", "report",
+           "inject", "annotate", "doctor", "source", "capi"]
 LIBC_ALONE = ("lib/base/", "lib/writer/")  # but for what lib/base has for both shared libraries
 WITH_LIBSTDCXX = ("lib/base/c_border.hpp", "lib/base/found_file.hpp", "lib/base/lazy.hpp",
                   "lib/base/parallel.hpp")
@@ -30,7 +30,7 @@ OWNERS = {  # folder: its public headers, below perfmap/ (core) or perfmap/profi
     "writer": ["writer"],
     "lint": ["lint"],
     "pypylog": ["pypylog"],
-    "report": ["json", "report"],
+    "report": ["json", "report", "profile/report"],
     "elf": ["profile/module"],
     "dwarf": ["profile/debug_index"],
     "process": ["profile/" + name for name in
@@ -86,7 +86,9 @@ def complaint(path, included):
         return None if is_public else f"{included} is not public"
     if own not in folders:
         return f"{own} is no folder of it"
-    if folder not in folders:
+    # Both libraries have a folder "report".
+    library = folders if not is_public else PROFILE if "/profile/" in included else CORE
+    if library is not folders or folder not in folders:
         if is_public and folders is PROFILE:
             return None
         return f"{included} belongs to the other library"
@@ -146,6 +148,9 @@ def self_test():
     assert not complaint("lib/core/map/a.cpp", "perfmap/types.hpp")
     assert not complaint("lib/profile/elf/a.cpp", "perfmap/json.hpp")
     assert not complaint("apps/perfmap/a.cpp", "perfmap/profile/stacks.hpp")
+    assert complaint("lib/core/capi/a.cpp", "perfmap/profile/report.hpp")
+    assert complaint("lib/profile/stacks/a.cpp", "perfmap/profile/report.hpp")
+    assert not complaint("lib/profile/report/a.cpp", "stacks/writers.hpp")
     assert complaint("lib/profile/elf/a.cpp", "base/text.hpp")
     assert complaint("lib/cpython/a.cpp", "writer/engines.hpp")
     assert complaint("lib/core/report/a.cpp", "elf/elf_layout.hpp")

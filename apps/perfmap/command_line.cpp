@@ -27,6 +27,7 @@
   row("to-json", declare_to_json, "Maps and jitdumps", "Print a map as JSON") \
   row("from-json", declare_from_json, "Maps and jitdumps", "Make a map from JSON") \
   row("stacks", declare_stacks, "Recordings", "Print the named stacks of a perf recording") \
+  row("report", declare_report, "Recordings", "Print which functions took the time of a recording") \
   row("annotate", declare_annotate, "Recordings", "Print the samples of a function by instruction and source line") \
   row("inject", declare_inject, "Recordings", "Rewrite a perf recording so that perf names JIT code") \
   row("doctor", declare_doctor, "Recordings", "Find out why names of a process or recording are missing") \

@@ -70,6 +70,13 @@ constexpr Example kStacksExamples[] = {
     {"Write a profile for pprof", "perfmap stacks perf.data -o profile.pb.gz"},
     {"Count how stacks ended", "perfmap stacks perf.data --stats"}};
 
+constexpr std::string_view kReportUsages[] = {"perfmap report RECORDING [SOURCE...] [OPTIONS]"};
+constexpr Example kReportExamples[] = {
+    {"Print the functions that took most time", "perfmap report perf.data"},
+    {"Sort by the time in functions and in what they called", "perfmap report perf.data --total"},
+    {"Print what called a function", "perfmap report perf.data --callers malloc"},
+    {"Count by compiler tier, as CSV", "perfmap report perf.data --by tier --format csv"}};
+
 constexpr std::string_view kAnnotateUsages[] = {"perfmap annotate RECORDING FUNCTION [OPTIONS]"};
 constexpr Example kAnnotateExamples[] = {
     {"Print the instructions and source lines of a function, with their samples",
@@ -215,6 +222,13 @@ constexpr CommandTexts kCommands[] = {
      "names the JIT code of a pprof profile.",
      kStacksExamples, "the stacks were written", "",
      "the recording or a source cannot be read; an error in the command line; a failed write"},
+    {"report", kReportUsages,
+     "Counts the samples of a perf recording or a pprof profile by function, JIT code included: in "
+     "the function itself, and in the function and all that it called. --by counts by module, "
+     "thread, process, compiler tier, source line or runtime instead.",
+     kReportExamples, "the report was written; also if no sample passes the filters", "",
+     "the recording or a source cannot be read; no function, or several, have the name of "
+     "--callers or --callees; an error in the command line; a failed write"},
     {"annotate", kAnnotateUsages,
      "Prints how many samples of a perf recording are in each instruction and source line of a "
      "function, JIT code included. FUNCTION is the name that perfmap stacks prints, without its "
@@ -351,6 +365,8 @@ constexpr Grouped kGrouped[] = {
     {"Selection", "overlap"},
     {"Selection", "effective"},
     {"Selection", "no-kernel"},
+    {"Selection", "callers"},
+    {"Selection", "callees"},
     {"Selection", "inner-bridges"},
     {"Output", "output"},
     {"Output", "to-pid"},
@@ -363,12 +379,15 @@ constexpr Grouped kGrouped[] = {
     {"Output", "code"},
     {"Output", "by"},
     {"Output", "top"},
+    {"Output", "self"},
+    {"Output", "total"},
     {"Output", "annotate"},
     {"Output", "asm"},
     {"Output", "both"},
     {"Output", "stats"},
     {"Output", "statistics"},
     {"Output", "merge-tiers"},
+    {"Output", "no-merge-tiers"},
     {"Output", "with-pid"},
     {"Output", "elf-dir"},
     {"Output", "strict"},
@@ -416,6 +435,7 @@ constexpr ValueText kValues[] = {
     {"format", "firefox", "For profiler.firefox.com"},
     {"format", "pprof", "For pprof"},
     {"format", "html", "Page for a browser"},
+    {"format", "csv", "Comma-separated values"},
     {"format", "flame-graph", "Page with a flame graph"},
     {"by", "name", "Name without its tier"},
     {"by", "prefix", "Beginning of the name"},
@@ -423,6 +443,11 @@ constexpr ValueText kValues[] = {
     {"by", "loop", "Loop or bridge"},
     {"by", "function", "Function"},
     {"by", "file", "File"},
+    {"by", "module", "ELF file, perf map or jitdump"},
+    {"by", "thread", "Thread"},
+    {"by", "process", "Process"},
+    {"by", "line", "Source line"},
+    {"by", "runtime", "Runtime that made the code"},
     {"severity", "info", "All findings"},
     {"severity", "warning", "Warnings and errors"},
     {"severity", "error", "Errors"},

@@ -32,11 +32,6 @@ void put(std::string_view text) {
   }
 }
 
-std::size_t terminal_width() {
-  winsize size{};
-  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
-}
-
 std::string seconds(std::chrono::steady_clock::duration time, int decimals) {
   char text[32];
   std::snprintf(text, sizeof text, "%.*f s", decimals, std::chrono::duration<double>(time).count());
@@ -78,6 +73,16 @@ void wipe_at(int signal) {
 }
 
 }  // namespace
+
+std::size_t terminal_width(int fd) {
+  winsize size{};
+  return ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
+}
+
+bool is_dumb_terminal() {
+  const char* const term = std::getenv("TERM");
+  return term != nullptr && std::strcmp(term, "dumb") == 0;
+}
 
 Progress::~Progress() {
   if (!thread_.joinable()) return;
@@ -149,7 +154,7 @@ void Progress::run() {
 
 void Progress::draw() {
   drawn = true;
-  put("\r" + fitted("perfmap: " + what_ + share(), terminal_width()) + "\x1b[K");
+  put("\r" + fitted("perfmap: " + what_ + share(), terminal_width(STDERR_FILENO)) + "\x1b[K");
 }
 
 /// ", 42 %, 3.1 s, 4 s left". Before 2 % are done, the time left is not known well enough.
@@ -179,11 +184,6 @@ Step::~Step() {
 
 namespace {
 
-bool is_dumb() {
-  const char* const term = std::getenv("TERM");
-  return term != nullptr && std::strcmp(term, "dumb") == 0;
-}
-
 /// The value of an environment variable; empty if it is not set.
 std::string_view environment(const char* name) {
   const char* const value = std::getenv(name);
@@ -196,7 +196,7 @@ bool wants_color(ColorWish wish, bool terminal) {
   if (!environment("NO_COLOR").empty()) return false;
   const std::string_view forced = environment("CLICOLOR_FORCE");
   if (!forced.empty() && forced != "0") return true;
-  return terminal && environment("CLICOLOR") != "0" && !is_dumb();
+  return terminal && environment("CLICOLOR") != "0" && !is_dumb_terminal();
 }
 
 /// Whether sudo started this program, and not a shell that did.
@@ -220,7 +220,7 @@ Console::Console(OutputFile& out, ColorWish color, bool quiet, bool verbose,
       err_is_terminal_(::isatty(STDERR_FILENO) == 1),
       color_out_(wants_color(color, out_is_terminal_)),
       color_err_(wants_color(color, err_is_terminal_)),
-      progress_(std::make_unique<Progress>(err_is_terminal_ && !quiet_ && !is_dumb())) {}
+      progress_(std::make_unique<Progress>(err_is_terminal_ && !quiet_ && !is_dumb_terminal())) {}
 
 std::string Console::command_with(const std::string& option) const {
   if (arguments_.empty()) return option;

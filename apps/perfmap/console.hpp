@@ -101,6 +101,7 @@ class Console {
   /// Calls `write` with standard output and whether to use colours. If so, a terminal gets the
   /// bytes as they are, so `write` must use append_visible() for all that it has from inputs.
   void with_colors(const std::function<void(OutputFile& out, bool color)>& write) const;
+  bool color_out() const noexcept { return color_out_; }
   bool color_err() const noexcept { return color_err_; }
   bool verbose() const noexcept { return verbose_; }
   Progress& progress() const noexcept { return *progress_; }
@@ -139,6 +140,11 @@ class Console {
   mutable std::string shown_path_;
   mutable std::string shown_name_;
 };
+
+/// The columns of the terminal that the descriptor refers to; 80 if that is unknown.
+std::size_t terminal_width(int fd);
+/// Whether the terminal cannot move its cursor.
+bool is_dumb_terminal();
 
 /// `text` as it may be shown on a terminal; see append_visible().
 std::string printable(std::string_view text);

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "perfmap/profile/report.hpp"
 #include "perfmap/profile/stack_writer.hpp"
+#include "perfmap/profile/stacks.hpp"
 #include "support/written.hpp"
 
 namespace {
@@ -32,10 +34,30 @@ Result<PprofNamed> name(std::string_view bytes, std::string& text) {
   return report;
 }
 
+/// Any profile has a report, or is refused.
+void count(std::string_view bytes) {
+  PprofReader::Options options;
+  options.max_bytes = std::uint64_t{1} << 24;
+  Result<PprofReader> reader = PprofReader::open(bytes, options);
+  if (!reader) return;
+  ProfileReport report(reader->table(), reader->profile(), {.keeps_stacks = true});
+  const Result<void> read = reader->read(
+      [&](const StackSample& sample, std::uint64_t times) { report.add(sample, times); });
+  if (!read) return;
+  for (const ProfileReport::Event& event : report.events()) {
+    for (const ReportRow& row : report.rows(event.number)) {
+      require(row.self.samples <= row.total.samples);
+      require(row.total.samples <= event.total.samples);
+    }
+  }
+  test::written([&](OutputFile& out) { write_report_text(report, {}, out); });
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  count(bytes);
   std::string once;
   const Result<PprofNamed> first = name(bytes, once);
   if (!first) {

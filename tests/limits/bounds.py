@@ -118,7 +118,7 @@ def pypylog_bounds(bounds):
 
 FILES = (["lint"], ["info"], ["tidy"], ["to-json"], ["to-json", "--effective"], ["from-json"], ["merge"],
          ["convert", "--to", "elf"], ["convert", "--to", "jitdump"], ["diff", "small.map"], ["stacks"],
-         ["stacks", "--stats"], ["doctor"], ["inject"], ["pypylog"], ["pypylog", "--to", "perf-map"],
+         ["stacks", "--stats"], ["report"], ["doctor"], ["inject"], ["pypylog"], ["pypylog", "--to", "perf-map"],
          ["pypylog", "--format", "html"], ["pypylog", "small.log", "--perf-data"], ["resolve", "1000", "--map"],
          ["resolve", "1000", "--jitdump"], ["stacks", "small.data", "-m"], ["stacks", "small.data", "-j"],
          ["annotate", "small.data", "parse", "-j"],

@@ -253,6 +253,7 @@ def readers(names):
     yield "JSON lines of a map: from-json", ["from-json", INPUT], map_lines, 4000
     yield "JSON of a jitdump: from-json", ["from-json", INPUT, "--to", "jitdump", "-o", "out.dump"], dump_json, 1000
     yield "pprof: names", ["stacks", INPUT, "-m", names], pprof, 3000
+    yield "pprof: report", ["report", INPUT], pprof, 3000
     yield "recording: inject", ["inject", INPUT, "-o", "out.data"], recording, 2500
 
 
@@ -273,6 +274,9 @@ def outputs(names):
     for form in ("folded", "perf-script", "speedscope", "firefox", "pprof", "html", "jsonl"):
         yield (f"recording: stacks --format {form}",
                ["stacks", INPUT, "-m", names, "--threads", "1", "--format", form, "-o", "out"], recording, 3000)
+    for form in ("text", "json", "csv"):
+        yield (f"recording: report --format {form}",
+               ["report", INPUT, "-m", names, "--threads", "1", "--format", form, "-o", "out"], recording, 3000)
     for form in ("text", "json"):
         yield (f"recording: annotate --format {form}",
                ["annotate", INPUT, name(0), "-m", names, "--format", form],

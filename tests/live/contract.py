@@ -22,7 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 NODE = ROOT / "tests/wild/node"
 DUMP = NODE / "jit-683-lines.dump"
 RECORDING = ROOT / "tests/wild/tally/perf.data"
-COMMANDS = ("resolve lint tidy merge diff info convert to-json from-json stacks annotate inject doctor watch "
+COMMANDS = ("resolve lint tidy merge diff info convert to-json from-json stacks report annotate inject doctor watch "
             "snapshot gc write copy pypylog").split()
 checks = {}
 
@@ -402,6 +402,16 @@ def stacks():
     assert named.count("JS:") > run(f"stacks {NODE / 'perf-603.data'} --map-dir .")[0].count("JS:")
 
 
+@says("`report RECORDING [SOURCE...]`: as `stacks`.", "A pprof profile takes no other sources.")
+def report():
+    assert run(f"report {RECORDING} -p 4194303")[0] == ""
+    named = run(f"report {NODE / 'perf-603.data'} {NODE / 'perf-603.map'}")[0]
+    assert "workload.js" in named and "workload.js" not in run(f"report {NODE / 'perf-603.data'} --map-dir .")[0]
+    run(f"stacks {RECORDING} -o profile.pb.gz")
+    assert run("report profile.pb.gz")[0]
+    run("report profile.pb.gz a.map", status=2)
+
+
 @says("`annotate RECORDING FUNCTION`: a word that several functions contain is an error.",
       "`-m` and `-j` name code of every process.",
       "`--source` selects what is printed.",
@@ -515,11 +525,12 @@ def in_place():
     assert reader.communicate()[0] == b"1000 10 one\n2000 10 two\n"
 
 
-@says("FILE must not be the input of `stacks`, `inject`, `lint`, `pypylog`, `convert`, `to-json`, `from-json` or `copy`.")
+@says("FILE must not be the input of `stacks`, `report`, `inject`, `lint`, `pypylog`, `convert`, `to-json`, `from-json` or "
+      "`copy`.")
 def onto_itself():
     run("to-json a.map -o a.json")
     shutil.copy(RECORDING, "recording")
-    for words, name in {"stacks recording": "recording", "inject recording": "recording", "lint a.map": "a.map",
+    for words, name in {"stacks recording": "recording", "report recording": "recording", "inject recording": "recording", "lint a.map": "a.map",
                         "pypylog log": "log", "convert a.map --to perf-map": "a.map", "to-json a.map": "a.map",
                         "from-json a.json --to perf-map": "a.json", "copy a.map": "a.map",
                         "convert recording.dump --to elf": "recording.dump"}.items():
@@ -534,7 +545,7 @@ def onto_itself():
 @says("`--format` selects the format of the output, and `--format text` always selects the default.")
 def formats():
     for words in ("resolve 1000 a.map", "lint good.map", "info a.map", "diff a.map a.map",
-                  f"stacks {RECORDING}", "pypylog log"):
+                  f"stacks {RECORDING}", f"report {RECORDING}", "pypylog log"):
         assert run(f"{words} --format text", status=0)[0] == run(words)[0], words
 
 
@@ -562,6 +573,11 @@ def suffixes_of_stacks():
     check_suffixes("stacks", RECORDING, {
         ".html": "html", ".folded": "folded", ".pb.gz": "pprof", ".pb": "pprof", ".speedscope.json": "speedscope",
         ".firefox.json": "firefox", ".jsonl": "jsonl", ".txt": "perf-script"}, "--format")
+
+
+@says("`report` | `.txt` (text), `.json`, `.csv`")
+def suffixes_of_report():
+    check_suffixes("report", RECORDING, {".txt": "text", ".json": "json", ".csv": "csv"}, "--format")
 
 
 @says("`lint` | `.sarif`, `.json`, `.jsonl`")

@@ -15,6 +15,7 @@ TESTS = pathlib.Path(__file__).resolve().parent.parent
 MAP = "7f3529fcf759 b py::bar:/run/t.py\n7f3529fd0000 40 LazyCompile:*foo app.js:1\n"
 SECONDS = 20
 PROCESS = "4242"
+FUNCTION, MODULE = "malloc", "tally"  # without its ELF file, all names of the recording are that of the module
 # These change a shell, or a home directory.
 NOT_RUN = ("source <(", "perfmap completions fish >")
 
@@ -73,7 +74,7 @@ def failure(example, perfmap):
             make_files(folder, perfmap, process.pid)
             if "perfmap annotate" in example:
                 make_recording(folder)
-            line = example.replace("/tmp/", "./").replace(PROCESS, str(process.pid))
+            line = example.replace("/tmp/", "./").replace(PROCESS, str(process.pid)).replace(FUNCTION, MODULE)
             if "perfmap watch" in example:  # it runs until the process ends
                 line = f"sleep 1 & {line.replace(str(process.pid), '$!')}"
             done = subprocess.run(["bash", "-o", "pipefail", "-c", line], cwd=folder, timeout=SECONDS,

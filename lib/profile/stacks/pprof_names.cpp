@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -18,6 +17,7 @@
 #include "perfmap/profile/process.hpp"
 #include "perfmap/profile/stack_writer.hpp"
 #include "stacks/gzip_stream.hpp"
+#include "stacks/pprof_message.hpp"
 #include "stacks/pprof_tables.hpp"
 #include "stacks/writers.hpp"
 #include "unwind/calls.hpp"
@@ -25,146 +25,6 @@
 namespace perfmap {
 
 namespace {
-
-/// Iterates over the fields of a protobuf message; never reads past hostile bytes. Groups, which
-/// are obsolete, are rejected.
-class ProtoReader {
- public:
-  explicit ProtoReader(std::string_view message) noexcept : rest_(message) {}
-
-  /// False at the end, and at an invalid field: see ok().
-  bool next() noexcept {
-    if (rest_.empty() || !ok_) return false;
-    const std::string_view begin = rest_;
-    const std::uint64_t tag = varint();
-    field_ = static_cast<std::uint32_t>(tag >> 3);
-    bytes_ = {};
-    number_ = 0;
-    switch (tag & 7) {
-      case 0: number_ = varint(); break;
-      case 1: take(8); break;
-      case 2: take(varint()); break;
-      case 5: take(4); break;
-      default: ok_ = false;
-    }
-    is_bytes_ = (tag & 7) == 2;
-    is_number_ = (tag & 7) == 0;
-    if (tag >> 3 == 0 || tag >> 3 > 0x1fffffff) ok_ = false;
-    whole_ = begin.substr(0, begin.size() - rest_.size());
-    return ok_;
-  }
-
-  bool ok() const noexcept { return ok_; }
-  /// Whether the invalid field would go on after the end of the bytes.
-  bool is_cut_off() const noexcept { return is_cut_off_; }
-  std::uint32_t field() const noexcept { return field_; }
-  bool is_number() const noexcept { return is_number_; }  ///< a varint
-  bool is_bytes() const noexcept { return is_bytes_; }    ///< a string, a message, packed numbers
-  std::uint64_t number() const noexcept { return number_; }
-  std::string_view bytes() const noexcept { return bytes_; }
-  /// The complete field with its tag.
-  std::string_view whole() const noexcept { return whole_; }
-
-  /// Calls `visit(number)` for each number of a repeated field, packed or not.
-  template <class Visit>
-  void numbers(Visit visit) noexcept(noexcept(visit(0))) {
-    if (is_number_) visit(number_);
-    if (!is_bytes_) return;
-    ProtoReader packed(bytes_);
-    while (!packed.rest_.empty() && packed.ok_) {
-      const std::uint64_t number = packed.varint();
-      if (packed.ok_) visit(number);
-    }
-    ok_ = ok_ && packed.ok_;
-  }
-
- private:
-  std::uint64_t varint() noexcept {
-    std::uint64_t value = 0;
-    for (unsigned shift = 0; shift < 70 && !rest_.empty(); shift += 7) {
-      const auto byte = static_cast<unsigned char>(rest_.front());
-      rest_.remove_prefix(1);
-      if (shift < 64) value |= std::uint64_t{byte & 127U} << shift;
-      if (byte < 128) return value;
-    }
-    is_cut_off_ = rest_.empty();
-    ok_ = false;
-    return 0;
-  }
-  void take(std::uint64_t size) noexcept {
-    is_cut_off_ = is_cut_off_ || size > rest_.size();
-    ok_ = ok_ && size <= rest_.size();
-    if (!ok_) return;
-    bytes_ = rest_.substr(0, size);
-    rest_.remove_prefix(size);
-  }
-
-  std::string_view rest_;
-  std::string_view bytes_;
-  std::string_view whole_;
-  std::uint64_t number_ = 0;
-  std::uint32_t field_ = 0;
-  bool is_bytes_ = false;
-  bool is_number_ = false;
-  bool is_cut_off_ = false;
-  bool ok_ = true;
-};
-
-/// Limits the memory for objects, because a compressed profile may consist of millions of messages
-/// without contents.
-class ObjectBudget {
- public:
-  explicit ObjectBudget(std::uint64_t bytes) noexcept : bytes_(bytes), left_(bytes) {}
-
-  /// Call it before the object is made. False if the budget does not allow it.
-  [[nodiscard]] bool spend(std::uint64_t bytes) noexcept {
-    is_exceeded_ = is_exceeded_ || bytes > left_;
-    if (!is_exceeded_) left_ -= bytes;
-    return !is_exceeded_;
-  }
-  bool is_exceeded() const noexcept { return is_exceeded_; }
-  std::uint64_t bytes() const noexcept { return bytes_; }
-
- private:
-  std::uint64_t bytes_;
-  std::uint64_t left_;
-  bool is_exceeded_ = false;
-};
-
-/// Finds numbers by id: in constant time if the ids count up, as those of most profiles do, and in
-/// O(log n) for any others. Ids of a hostile file could all have the same hash.
-class IdTable {
- public:
-  struct Row {
-    std::uint64_t id;
-    std::uint64_t number;
-  };
-
-  /// If an id occurs several times, its first number counts.
-  void add(std::uint64_t id, std::uint64_t number) { rows_.push_back({id, number}); }
-  /// Call it after the last add().
-  void sort() {
-    const auto is_before = [](const Row& a, const Row& b) { return a.id < b.id; };
-    if (!std::is_sorted(rows_.begin(), rows_.end(), is_before)) {
-      std::stable_sort(rows_.begin(), rows_.end(), is_before);
-    }
-    const auto is_same = [](const Row& a, const Row& b) { return a.id == b.id; };
-    rows_.erase(std::unique(rows_.begin(), rows_.end(), is_same), rows_.end());
-  }
-  std::optional<std::uint64_t> find(std::uint64_t id) const noexcept {
-    if (rows_.empty()) return std::nullopt;
-    const std::uint64_t guess = id - rows_.front().id;
-    if (guess < rows_.size() && rows_[guess].id == id) return rows_[guess].number;
-    const auto found =
-        std::lower_bound(rows_.begin(), rows_.end(), id,
-                         [](const Row& row, std::uint64_t wanted) { return row.id < wanted; });
-    const bool is_there = found != rows_.end() && found->id == id;
-    return is_there ? std::optional(found->number) : std::nullopt;
-  }
-
- private:
-  std::vector<Row> rows_;
-};
 
 /// The parts of a pprof profile that naming needs. Borrows its bytes.
 class PprofProfile {
@@ -262,28 +122,6 @@ class PprofProfile {
   std::uint64_t last_location_ = 0;
   std::uint64_t last_function_ = 0;
 };
-
-/// Whether the name of a mapping means that only a runtime has code there.
-bool is_jit_memory(const PprofProfile::Mapping& mapping) {
-  if (mapping.has_build_id) return false;
-  const std::string_view file = mapping.file;
-  for (const std::string_view name : {"[jit]", "[JIT]", "[anon]", "[unknown]", "//anon", "anon"}) {
-    if (file == name) return true;
-  }
-  if (kMapName.is_last_of(file)) return true;
-  for (const std::string_view begin : {"[JIT] tid ", "memfd:", "/dev/shm/"}) {
-    if (file.starts_with(begin)) return true;
-  }
-  switch (classify_mapping(file).kind) {
-    case RegionKind::anonymous:
-    case RegionKind::named_anonymous:
-    case RegionKind::memfd:
-    case RegionKind::shared_memory:
-    case RegionKind::huge_pages:
-    case RegionKind::heap: return true;
-    default: return false;
-  }
-}
 
 /// Placeholders that profilers write for unknown names; ours is the name of the mapping.
 bool stands_for_no_name(std::string_view name, const PprofProfile::Mapping* mapping) {
@@ -409,17 +247,10 @@ std::string_view PprofProfile::string(std::uint64_t index) const noexcept {
 }
 
 pid_t PprofProfile::pid_of(const Part& labels) const noexcept {
-  constexpr std::uint64_t kMax = 1U << 30;
   for (std::size_t i = labels.begin; i < labels.end; ++i) {
     const std::string_view key = string(labels_[i].key);
     if (key != "pid" && key != "process_id") continue;
-    std::uint64_t pid = labels_[i].number;
-    if (pid == 0) {
-      const std::string_view text = string(labels_[i].text);
-      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
-      if (error != std::errc() || end != text.data() + text.size()) continue;
-    }
-    if (pid < kMax) return static_cast<pid_t>(pid);
+    if (const auto pid = id_of_label(labels_[i].number, string(labels_[i].text))) return *pid;
   }
   return 0;
 }
@@ -461,9 +292,10 @@ void PprofProfile::finish() {
                    [](const Mapping* a, const Mapping* b) { return a->begin < b->begin; });
   for (std::size_t i = 0; i < locations_.size(); ++i) {
     const Mapping* const mapping = mapping_of(i);
-    locations_[i].is_unnamed_jit = locations_[i].address != 0 &&
-                                   (mapping == nullptr || is_jit_memory(*mapping)) &&
-                                   !has_name(i, mapping);
+    locations_[i].is_unnamed_jit =
+        locations_[i].address != 0 &&
+        (mapping == nullptr || is_jit_memory(mapping->file, mapping->has_build_id)) &&
+        !has_name(i, mapping);
   }
   for (std::size_t i = 0; i < samples_.size(); ++i) samples_[i].pid = pid_of(sample_labels_[i]);
 }
@@ -605,23 +437,6 @@ void PprofUses::count() {
     if (use.function != 0 && !named[use.location]) ++report_.named;
     if (use.function != 0) named[use.location] = true;
   }
-}
-
-Error not_a_profile() { return {Errc::bad_format, "it is not a pprof profile", 0, {}}; }
-
-Error too_many_objects(std::uint64_t size, const ObjectBudget& budget) {
-  return {Errc::too_large,
-          "it needs more than " + std::to_string(budget.bytes() >> 20) +
-              " MiB of memory, too much for a profile of " + std::to_string(size) + " bytes",
-          0,
-          {}};
-}
-
-/// The limit for what is made of a profile of `size` bytes: `max_times` its size, but at least
-/// 64 MiB, and at most `max`.
-std::uint64_t limit_for(std::uint64_t size, const PprofNaming& naming, std::uint64_t max) noexcept {
-  constexpr std::uint64_t kSmall = std::uint64_t{64} << 20;
-  return std::min(std::max(kSmall, size * naming.max_times), max);
 }
 
 /// Writes the profile again: fields are copied, or replaced.
@@ -790,12 +605,11 @@ bool may_begin_pprof(std::string_view bytes) noexcept {
 Result<PprofNamed> name_pprof(std::string_view bytes, const PprofNaming& naming, OutputFile& out) {
   const bool is_compressed = is_gzip(bytes);
   const std::uint64_t size = bytes.size();
-  // A location of 20 bytes needs 80 of memory.
-  constexpr std::uint64_t kMaxGrowth = 8;
-  ObjectBudget budget(limit_for(size, naming, std::max(naming.max_bytes, size * kMaxGrowth)));
+  const PprofLimits limits{naming.max_times, naming.max_bytes};
+  ObjectBudget budget(limits.of_objects(size));
   std::string expanded;
   if (is_compressed) {
-    Result<std::string> text = gunzip(bytes, limit_for(size, naming, naming.max_bytes));
+    Result<std::string> text = gunzip(bytes, limits.of_expanded(size));
     if (!text) return Failure(std::move(text.error()));
     expanded = *std::move(text);
     bytes = expanded;

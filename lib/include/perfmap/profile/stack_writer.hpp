@@ -149,6 +149,7 @@ struct StackProfile {
     /// A sample counts as often as its period says, in a unit of its own, such as ticks of a log.
     /// For folded, speedscope and html, which then shows no times.
     bool is_weighted = false;
+    std::string unit = {};  ///< of the weights, such as "bytes"; may be empty
     /// Samples have times. False for recordings without PERF_SAMPLE_TIME, whose samples have 0 or
     /// the time of another record; html then shows no times.
     bool has_times = true;

@@ -180,6 +180,50 @@ class PERFMAP_API StackReader {
   std::unique_ptr<State> state_;
 };
 
+/// Reads the samples of a pprof profile, compressed or not, as StackReader reads those of a
+/// recording. Frames are named as in the profile; see name_pprof() for JIT code without names.
+///
+/// A location without a function has no name but its mapping. Code with a mapping that
+/// name_pprof() takes for a runtime's, or that is a jitdump, is JIT code. Labels name threads:
+/// "pid" or "process_id", "tid" or "thread_id", and "comm", "thread_name" or "thread".
+///
+/// Each type of values is an event. The default is default_sample_type, else the last type, as for
+/// pprof. If the profile has one other type, "samples", then those are the samples and the default
+/// type is their period. Otherwise the event is weighted.
+class PERFMAP_API PprofReader {
+ public:
+  struct Options {
+    /// Times are not filtered. Events are types of values; without any the default type is read.
+    StackFilter filter = {};
+    bool kernel = true;            ///< include frames of the kernel
+    std::uint64_t max_times = 64;  ///< as in PprofNaming
+    std::uint64_t max_bytes = std::uint64_t{1} << 30;
+  };
+
+  /// Borrows the bytes. Fails with bad_format or too_large. O(size) time and memory.
+  static Result<PprofReader> open(std::string_view bytes, Options options);
+  PprofReader(PprofReader&&) noexcept;
+  PprofReader& operator=(PprofReader&&) noexcept;
+  ~PprofReader();
+
+  const FrameTable& table() const noexcept;
+  /// All types of values.
+  const StackProfile& profile() const noexcept;
+  /// Calls `visit` for each sample and selected event, with the number of samples that it stands
+  /// for. May be called once. Fails with unsupported if a value is negative, as in a difference of
+  /// profiles, and with too_large if the samples have far more frames than the profile has bytes.
+  Result<void> read(
+      const std::function<void(const StackSample& sample, std::uint64_t count)>& visit);
+  /// Only `filtered`, and of `total` the samples and frames. A sample is one message of the
+  /// profile.
+  const StackStatistics& statistics() const noexcept;
+
+ private:
+  struct State;
+  explicit PprofReader(std::unique_ptr<State> state) noexcept;
+  std::unique_ptr<State> state_;
+};
+
 /// A perf map or jitdump of a recorded process that was not used because of its owner.
 struct ForeignFile {
   pid_t pid = 0;

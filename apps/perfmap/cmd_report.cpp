@@ -1,0 +1,272 @@
+#include <algorithm>
+#include <array>
+#include <perfmap/profile/report.hpp>
+#include <set>
+#include <string>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+#include "command_line.hpp"
+#include "console.hpp"
+#include "output.hpp"
+#include "pager.hpp"
+#include "perfmap/text.hpp"
+#include "recorded_stacks.hpp"
+
+namespace perfmap::app {
+namespace {
+
+struct ReportOptions : RecordedStacksOptions {
+  std::string output = "-";
+  std::string format;
+  ReportBy by = ReportBy::function;
+  std::optional<std::size_t> top;
+  std::string callers;
+  std::string callees;
+  bool by_self = false;
+  bool by_total = false;
+  bool merge_tiers = true;
+  bool inlines = false;
+};
+
+constexpr std::size_t kTopOfText = 30;
+
+bool has_trees(const ReportOptions& options) {
+  return !options.callers.empty() || !options.callees.empty();
+}
+
+bool is_of_threads(ReportBy by) { return by == ReportBy::thread || by == ReportBy::process; }
+
+/// Fails if the options contradict each other.
+Result<void> check_options(const ReportOptions& options) {
+  const auto fail = [](const std::string& why) -> Result<void> {
+    return Failure({Errc::invalid_argument, why, 0, {}});
+  };
+  const std::string tree = options.callers.empty() ? "--callees" : "--callers";
+  if (has_trees(options) && options.format == "csv") {
+    return fail(tree + " supports only --format text and json");
+  }
+  if (has_trees(options) && is_of_threads(options.by)) {
+    return fail(tree + " does not support --by " + std::string(to_string(options.by)));
+  }
+  return check_recorded_options(options);
+}
+
+/// The first option that a pprof profile does not support; empty if none is given.
+std::string_view meaningless_option(const ReportOptions& options) {
+  const StackFilter& filter = options.stacks.filter;
+  const StackOptions standard;
+  if (filter.from != 0) return "--from";
+  if (filter.to != UINT64_MAX) return "--to-time";
+  if (!options.sources.empty()) return "other sources of names (perfmap stacks names it)";
+  if (!options.map_dir.empty()) return "--map-dir";
+  if (!options.symfs.empty()) return "--symfs";
+  if (!options.kallsyms.empty()) return "--kallsyms";
+  if (options.inlines) return "--inlines";
+  if (options.stacks.stitch) return "--stitch";
+  if (options.stacks.unwind.scan) return "--scan";
+  return options.stacks.unwind.max_frames == standard.unwind.max_frames ? "" : "--max-stack";
+}
+
+ProfileReport::Options counting(const ReportOptions& options) {
+  return {.by = options.by, .merge_tiers = options.merge_tiers, .keeps_stacks = has_trees(options)};
+}
+
+StackOptions::Names names_of(const ReportOptions& options) {
+  if (options.inlines) return StackOptions::Names::inlines;
+  return options.by == ReportBy::line ? StackOptions::Names::lines : StackOptions::Names::symbols;
+}
+
+/// "'parse' is in the names of 3 functions: a, b and 1 more"
+std::string candidates(const std::string& name, const std::set<std::string_view>& names) {
+  constexpr std::size_t kMaxNames = 10;
+  std::string text = "'" + name + "' is in " + std::to_string(names.size()) + " names: ";
+  std::size_t count = 0;
+  for (const std::string_view one : names) {
+    if (count == kMaxNames) break;
+    text.append(count++ == 0 ? "" : ", ").append(one);
+  }
+  if (names.size() > kMaxNames)
+    text += " and " + std::to_string(names.size() - kMaxNames) + " more";
+  return text;
+}
+
+/// The rows with that name, or with the only name that contains it.
+Result<std::vector<std::uint32_t>> find_rows(const ProfileReport& report, const std::string& name) {
+  if (name.empty() || report.events().empty()) return {};
+  const auto fail = [](const std::string& why) {
+    return Failure(Error{Errc::invalid_argument, why, 0, {}});
+  };
+  std::vector<std::uint32_t> rows = report.find(name);
+  if (rows.empty()) {
+    return fail("no " + std::string(to_string(report.options().by)) + " has the name '" + name +
+                "', or a part of it");
+  }
+  std::set<std::string_view> names;
+  for (const std::uint32_t row : rows) names.insert(report.name(row));
+  if (names.size() > 1) return fail(candidates(name, names));
+  return rows;
+}
+
+/// Writes to -o FILE, or to standard output, in the pager if that is a terminal.
+ExitCode write_out(const ProfileReport& report, const ReportOutput& output,
+                   const ReportOptions& options, const Console& console) {
+  const bool is_text = options.format == "text";
+  if (is_text && options.output == "-") {
+    write_paged(console, [&](OutputFile& out, bool color) {
+      ReportOutput shown = output;
+      shown.color = color;
+      shown.width = console.out_is_terminal() ? terminal_width(STDOUT_FILENO) : 0;
+      write_report_text(report, shown, out);
+    });
+    return ExitCode::ok;
+  }
+  Result<OutputFile> out = open_output(options.output);
+  if (!out) return console.fail(out.error());
+  (is_text                    ? write_report_text
+   : options.format == "json" ? write_report_json
+                              : write_report_csv)(report, output, *out);
+  const Result<void> written = out->commit();
+  return written ? ExitCode::ok : console.fail(written.error());
+}
+
+ExitCode write_report(const ProfileReport& report, const ReportOptions& options,
+                      const Console& console) {
+  ReportOutput output;
+  using Order = ProfileReport::Order;
+  output.order = options.by_total ? Order::total : Order::self;
+  const std::size_t standard =
+      options.format == "text" && !has_trees(options) ? kTopOfText : SIZE_MAX;
+  output.top = options.top.value_or(standard);
+  Result<std::vector<std::uint32_t>> callers = find_rows(report, options.callers);
+  if (!callers) return console.fail(callers.error());
+  Result<std::vector<std::uint32_t>> callees = find_rows(report, options.callees);
+  if (!callees) return console.fail(callees.error());
+  output.callers = *std::move(callers);
+  output.callees = *std::move(callees);
+  return write_out(report, output, options, console);
+}
+
+ExitCode report_pprof(const Input& input, const ReportOptions& options, const Console& console) {
+  if (const std::string_view option = meaningless_option(options); !option.empty()) {
+    return console.fail(input.name() + " is a pprof profile, which does not support " +
+                        std::string(option));
+  }
+  const auto fail = [&](const Error& error) {
+    return console.fail("cannot read " + input.name() + ": " + error.message);
+  };
+  PprofReader::Options reading;
+  reading.filter = options.stacks.filter;
+  reading.kernel = options.stacks.kernel;
+  Result<PprofReader> reader = PprofReader::open(input.text(), reading);
+  if (!reader) return fail(reader.error());
+  StackProfile profile = reader->profile();
+  profile.title = input.name();
+  ProfileReport report(reader->table(), std::move(profile), counting(options));
+  {
+    const Step step(console, "reading " + input.name());
+    const Result<void> read = reader->read(
+        [&](const StackSample& sample, std::uint64_t count) { report.add(sample, count); });
+    if (!read) return fail(read.error());
+  }
+  if (input.was_truncated()) {
+    return console.fail(input.name() + " was truncated while it was read");
+  }
+  const ExitCode written = write_report(report, options, console);
+  if (written != ExitCode::ok) return written;
+  note_filters(reader->profile().events, options.stacks.filter, reader->statistics(), "", console);
+  return ExitCode::ok;
+}
+
+ExitCode report_recording(Input input, const ReportOptions& options, const Console& console) {
+  Result<std::unique_ptr<Reading>> reading =
+      Reading::open(std::move(input), options, names_of(options), console);
+  if (!reading) return console.fail(reading.error());
+  StackReader& reader = (*reading)->reader();
+  ProfileReport report(reader.table(), profile_of((*reading)->recording()), counting(options));
+  Diagnostics problems(3);
+  const ExitCode read =
+      (*reading)->read([&](const StackSample& sample) { report.add(sample); }, problems, console);
+  if (read != ExitCode::ok) return read;
+  const ExitCode written = write_report(report, options, console);
+  if (written != ExitCode::ok) return written;
+  (*reading)->warn(console);
+  note_stacks(**reading, options.stacks.filter, reader.statistics(), problems, true, console);
+  return ExitCode::ok;
+}
+
+ExitCode run_report(const ReportOptions& options, const Console& console) {
+  const Result<void> checked = check_options(options);
+  if (!checked) return console.fail(checked.error());
+  Result<Input> input = open_recording_input(options.recording);
+  if (!input) return console.fail(input.error());
+  const Result<void> other = check_other_file(options.output, *input);
+  if (!other) return console.fail(other.error());
+  if (!is_recording(input->text()) && may_be_pprof(input->text())) {
+    return report_pprof(*input, options, console);
+  }
+  return report_recording(*std::move(input), options, console);
+}
+
+constexpr std::array kSuffixes = {
+    SuffixFormat{".txt", "text"},
+    SuffixFormat{".json", "json"},
+    SuffixFormat{".csv", "csv"},
+};
+
+Result<void> choose_format_of(ReportOptions& options, const Console& console) {
+  return choose_format("--format", options.format, options.output, kSuffixes, "text", console);
+}
+
+void add_selection(CommandOptions& command, ReportOptions& options) {
+  const auto take_by = [&options](const std::string& text) { options.by = *report_by(text); };
+  command.value("--by", take_by, "KEY", "Count by this (default: function)")
+      .one_of(report_by_names());
+  const auto take_top = [&options](const std::string& text) { options.top = std::stoull(text); };
+  command
+      .value("--top", take_top, "N",
+             "Print the first N rows (default: 30 of the text, and all of other formats)")
+      .check(check_count);
+  const Option self =
+      command.flag("--self", options.by_self, "Sort by the samples in the code itself (default)");
+  command.flag("--total", options.by_total, "Sort by the samples in the code and in what it called")
+      .excludes(self);
+  const auto check_name = [](const std::string& text) {
+    return text.empty() ? "no function is named" : "";
+  };
+  command
+      .value("--callers", options.callers, "FUNCTION",
+             "Print the tree of callers of the function with this name, or with the only name that "
+             "contains it")
+      .check(check_name);
+  command
+      .value("--callees", options.callees, "FUNCTION",
+             "Print the tree of what that function called")
+      .check(check_name);
+}
+
+}  // namespace
+
+void declare_report(CommandOptions& command) {
+  ReportOptions& options = command.runs(run_report, choose_format_of);
+  options.stacks.threads = std::clamp(std::thread::hardware_concurrency(), 1U, 64U);
+  add_recording(
+      command, options,
+      "A recording of perf record, a pprof profile, or '-'. Further arguments are maps and "
+      "jitdumps, which are used for all processes");
+  add_output_format(command, "--format", options.format, {"text", "json", "csv"}, kSuffixes,
+                    "text");
+  add_output(command, options.output);
+  add_selection(command, options);
+  add_filters(command, options);
+  command.flag("--inlines", options.inlines, "Count inlined functions by their own names");
+  add_no_demangle(command, options.stacks.demangle);
+  command.flag("!--no-kernel", options.stacks.kernel, "Omit kernel frames");
+  command.flag("!--no-merge-tiers", options.merge_tiers,
+               "Count the compiler tiers of a function separately");
+  add_unwinding(command, options.stacks);
+  add_files(command, options);
+}
+
+}  // namespace perfmap::app

@@ -1,0 +1,242 @@
+#include <nlohmann/json.hpp>
+
+#include "perfmap/profile/report.hpp"
+#include "support/catch.hpp"
+#include "support/stacks.hpp"
+#include "support/written.hpp"
+
+namespace perfmap {
+namespace {
+
+/// Counts the samples of test::Stacks.
+ProfileReport report_of(const test::Stacks& stacks, const ProfileReport::Options& options = {}) {
+  ProfileReport report(stacks.table, stacks.profile, options);
+  for (const test::Stacks::Sample& one : stacks.samples) {
+    StackSample sample{.pid = 7, .tid = one.tid};
+    sample.period = one.event == 0 ? 10'101'010 : 1;
+    sample.event = one.event;
+    sample.comm = one.comm;
+    sample.process_comm = "app";
+    sample.frames = one.frames;
+    report.add(sample);
+  }
+  return report;
+}
+
+using Write = void(const ProfileReport& report, const ReportOutput& output, OutputFile& out);
+
+std::string in(Write* write, const ProfileReport& report, const ReportOutput& output = {}) {
+  return test::written([&](OutputFile& out) { write(report, output, out); });
+}
+
+bool has(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+std::vector<std::string> names(const std::vector<ReportRow>& rows) {
+  std::vector<std::string> names;
+  for (const ReportRow& row : rows) names.emplace_back(row.name);
+  return names;
+}
+
+/// A stack of one function that is called `name`.
+test::Stacks one_function(const FrameFunction& function) {
+  test::Stacks stacks;
+  stacks.add(stacks.frames({stacks.place(function, 0x10, 0)}));
+  return stacks;
+}
+
+}  // namespace
+
+TEST_CASE("a report counts each event separately", "[report]") {
+  const test::Stacks stacks = test::every_kind();
+  const ProfileReport report = report_of(stacks);
+  const auto events = report.events();
+  REQUIRE(events.size() == 2);
+  CHECK(events[0].name == "cpu-clock");
+  CHECK(events[0].is_time);
+  CHECK(events[0].total == ReportCounts{5, 5 * 10'101'010});
+  CHECK(events[1].total == ReportCounts{1, 1});
+  CHECK(events[1].processes == 1);
+  CHECK(names(report.rows(1)) == std::vector<std::string>{"main"});
+  CHECK(report.rows(2).empty());
+}
+
+TEST_CASE("a sample without frames counts for its event only", "[report]") {
+  test::Stacks stacks;
+  stacks.add({});
+  const ProfileReport report = report_of(stacks);
+  CHECK(report.events().at(0).total.samples == 1);
+  CHECK(report.rows(0).empty());
+  CHECK(report_of(stacks, {.by = ReportBy::thread}).rows(0).size() == 1);
+}
+
+TEST_CASE("samples of an event that the profile does not list count together", "[report]") {
+  test::Stacks stacks;
+  const std::uint32_t main = stacks.place(test::kMain, 1, 0);
+  stacks.add(stacks.frames({main}), 7, 5);
+  stacks.add(stacks.frames({main}), 7, UINT32_MAX);
+  const ProfileReport report = report_of(stacks);
+  REQUIRE(report.events().size() == 1);
+  CHECK(report.events()[0].name == "unknown");
+  CHECK(report.rows(report.events()[0].number).at(0).self.samples == 2);
+}
+
+TEST_CASE("the tiers of a function are one row, or one each", "[report]") {
+  const test::Stacks stacks = test::every_kind();
+  const ProfileReport merged = report_of(stacks);
+  const std::vector<ReportRow> rows = merged.rows(0);
+  REQUIRE(rows.at(0).name == "foo /a.js:1:13");
+  CHECK(rows[0].self.samples == 2);
+  CHECK(rows[0].tiers == std::vector<std::string_view>{"turbofan", "interpreted"});
+  CHECK(rows[0].module == "/tmp/perf-7.map");
+  const ProfileReport apart = report_of(stacks, {.merge_tiers = false});
+  CHECK(apart.find("JS:*foo /a.js:1:13").size() == 1);
+  CHECK(apart.find("foo").size() == 2);
+}
+
+TEST_CASE("JIT code of several maps is one row without a module", "[report]") {
+  test::Stacks stacks;
+  FrameFunction other = test::kFast;
+  other.module = "/tmp/perf-8.map";
+  stacks.add(stacks.frames({stacks.place(test::kFast, 0x10, 0)}));
+  stacks.add(stacks.frames({stacks.place(other, 0x10, 0)}));
+  const std::vector<ReportRow> rows = report_of(stacks).rows(0);
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0].self.samples == 2);
+  CHECK(rows[0].module.empty());
+  CHECK(report_of(stacks, {.by = ReportBy::module}).rows(0).size() == 2);
+}
+
+TEST_CASE("native functions with one name in two files are two rows", "[report]") {
+  test::Stacks stacks;
+  FrameFunction other = test::kMain;
+  other.module = "/bin/other";
+  stacks.add(stacks.frames({stacks.place(test::kMain, 0x10, 0)}));
+  stacks.add(stacks.frames({stacks.place(other, 0x10, 0)}));
+  const ProfileReport report = report_of(stacks);
+  CHECK(report.rows(0).size() == 2);
+  CHECK(report.find("main").size() == 2);
+}
+
+TEST_CASE("each key has its rows", "[report]") {
+  const test::Stacks stacks = test::every_kind();
+  const auto rows = [&](ReportBy by) { return names(report_of(stacks, {.by = by}).rows(0)); };
+  using List = std::vector<std::string>;
+  CHECK(rows(ReportBy::thread) == List{"app 7", "worker (a b) 7/8"});
+  CHECK(rows(ReportBy::process) == List{"app 7"});
+  CHECK(rows(ReportBy::tier) ==
+        List{"[native]", "[kernel]", "interpreted", "turbofan", "[unknown]"});
+  CHECK(rows(ReportBy::runtime) == List{"v8", "[native]", "[kernel]", "[unknown]"});
+  CHECK(rows(ReportBy::module) == List{"/tmp/perf-7.map", "/lib/libc.so.6", "[kernel.kallsyms]",
+                                       "/bin/app", "[native]", "[unknown]"});
+  for (const std::string& name : report_by_names()) CHECK(to_string(*report_by(name)) == name);
+  CHECK_FALSE(report_by("colour"));
+}
+
+TEST_CASE("rows by line have the line and the file", "[report]") {
+  const test::Stacks stacks = test::every_kind();
+  const ProfileReport report = report_of(stacks, {.by = ReportBy::line});
+  const auto rows = report.rows(0, ProfileReport::Order::total);
+  REQUIRE(rows.at(0).name == "main");
+  CHECK(rows[0].line == 12);
+  CHECK(rows[0].file == "app.c");
+  CHECK(has(in(write_report_text, report), "main (app.c:12) [app]\n"));
+}
+
+TEST_CASE("a weighted event counts its periods", "[report]") {
+  test::Stacks stacks = one_function(test::kMain);
+  stacks.profile.events[0].is_weighted = true;
+  const ProfileReport report = report_of(stacks);
+  CHECK(report.events().at(0).total.samples == 10'101'010);
+}
+
+TEST_CASE("sums of a report end at the maximum", "[report]") {
+  ReportCounts counts{UINT64_MAX - 1, 1};
+  counts.add({5, UINT64_MAX});
+  CHECK(counts == ReportCounts{UINT64_MAX, UINT64_MAX});
+}
+
+TEST_CASE("the text of a report", "[report]") {
+  const test::Stacks stacks = test::every_kind();
+  CHECK(in(write_report_text, report_of(stacks), {.top = 3}) ==
+        "5 samples of cpu-clock, 0.051 s, 1 process\n"
+        "SELF   SELF%  TOTAL  TOTAL%  FUNCTION\n"
+        "   2  40.00%      2  40.00%  foo /a.js:1:13 [turbofan, interpreted]\n"
+        "   1  20.00%      2  40.00%  [libc.so.6]\n"
+        "   1  20.00%      1  20.00%  do_syscall_64 [kernel.kallsyms]\n"
+        "... 3 more functions\n"
+        "\n"
+        "1 sample of page-faults, 1 process\n"
+        "SELF    SELF%  TOTAL   TOTAL%  FUNCTION\n"
+        "   1  100.00%      1  100.00%  main [app]\n");
+}
+
+TEST_CASE("a name cannot control the terminal", "[report]") {
+  const test::Stacks stacks =
+      one_function({.name = "a\x1b[2J\nb", .module = "/x/\x1b]", .kind = FrameKind::native});
+  const std::string text = in(write_report_text, report_of(stacks));
+  CHECK_FALSE(has(text, "\x1b"));
+  CHECK(has(text, "a\\x1b[2J\\x0ab [\\x1b]]\n"));
+}
+
+TEST_CASE("a long name continues below itself", "[report]") {
+  const test::Stacks stacks =
+      one_function({.name = "abcdefghijklmnopqrstuvwxyz", .kind = FrameKind::native});
+  const std::string text = in(write_report_text, report_of(stacks), {.width = 55});
+  CHECK(has(text, "  abcdefghijklmnopqrstuvwx\n" + std::string(31, ' ') + "yz\n"));
+}
+
+TEST_CASE("a coloured report has the same text", "[report]") {
+  const test::Stacks stacks = test::every_kind();
+  const ProfileReport report = report_of(stacks);
+  std::string text = in(write_report_text, report, {.color = true});
+  CHECK(has(text, "\x1b[31m"));
+  for (std::size_t at = 0; (at = text.find('\x1b')) != std::string::npos;) {
+    text.erase(at, text.find('m', at) - at + 1);
+  }
+  CHECK(text == in(write_report_text, report));
+}
+
+TEST_CASE("a tree of the text leaves out small and deep branches", "[report]") {
+  test::Stacks stacks;
+  const std::uint32_t main = stacks.place(test::kMain, 1, 0);
+  const std::uint32_t leaf = stacks.place({.name = "leaf"}, 2, 0);
+  const std::uint32_t rare = stacks.place({.name = "rare"}, 3, 0);
+  for (int i = 0; i < 300; ++i) stacks.add(stacks.frames({leaf, main}));
+  stacks.add(stacks.frames({rare, main}));
+  std::vector<std::uint32_t> deep(40, leaf);
+  deep.push_back(main);
+  for (int i = 0; i < 20; ++i) stacks.add(stacks.frames(deep));
+  const ProfileReport report = report_of(stacks, {.keeps_stacks = true});
+  const ReportOutput output{.callees = report.find("main")};
+  const std::string text = in(write_report_text, report, output);
+  CHECK(has(text, "callees of main: 321 (100.00%)\n"));
+  CHECK_FALSE(has(text, "rare"));
+  CHECK(has(text, "... 9 more in small or deep branches\n"));
+  const auto json = nlohmann::json::parse(in(write_report_json, report, output));
+  CHECK(json["events"][0]["callees"].size() == 42);
+}
+
+TEST_CASE("CSV quotes what it must", "[report]") {
+  const test::Stacks stacks =
+      one_function({.name = "f(a, \"b\")\n", .module = "/x", .kind = FrameKind::native});
+  const std::string text = in(write_report_csv, report_of(stacks));
+  CHECK(text ==
+        "event,self,self_share,total,total_share,self_period,total_period,name,module,kind,tiers,"
+        "file,line,pid,tid\r\n"
+        "cpu-clock,1,1.000000,1,1.000000,10101010,10101010,\"f(a, \"\"b\"\")\\x0a\",/x,native,,,"
+        ",,\r\n");
+}
+
+TEST_CASE("JSON has names that are not UTF-8", "[report]") {
+  const test::Stacks stacks = one_function({.name = "a\xff", .kind = FrameKind::native});
+  const auto json = nlohmann::json::parse(in(write_report_json, report_of(stacks)));
+  const auto& row = json["events"][0]["rows"][0];
+  CHECK(row["name"] == "a\xef\xbf\xbd");
+  CHECK(row["name_bytes"] == "Yf8=");
+  CHECK(row["self_share"] == 1);
+  CHECK(json["events"][0]["more_rows"] == 0);
+}
+
+}  // namespace perfmap
