@@ -79,19 +79,23 @@ class ProcessEvents {
     return *this;
   }
 
+  Recording recording() const {
+    auto opened = Recording::open(Input::from_text(bytes_.file({shape_}, data_), "perf.data"));
+    REQUIRE(opened);
+    return *std::move(opened);
+  }
+
   /// The name of each sample's frame in user space: "-" if it has none, with "?" after a doubtful
   /// name.
   std::vector<std::string> names(const StackOptions::FindJit& find_jit,
                                  const StackOptions::FindParents& find_parents = {},
                                  const ProcessTracker::OpenModule& open_module = {}) const {
-    const auto recording =
-        Recording::open(Input::from_text(bytes_.file({shape_}, data_), "perf.data"));
-    REQUIRE(recording);
+    const Recording read = recording();
     StackOptions options;
     options.find_jit = find_jit;
     options.find_parents = find_parents;
     options.open_module = open_module;
-    StackReader reader(*recording, std::move(options));
+    StackReader reader(read, std::move(options));
     std::vector<std::string> found;
     Diagnostics problems(1);
     reader.read(

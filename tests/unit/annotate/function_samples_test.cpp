@@ -149,6 +149,48 @@ TEST_CASE("code that was compiled again or moved has versions with their own byt
   CHECK(found[1].places.empty());
 }
 
+TEST_CASE("samples before and after a compilation at one address are in different versions",
+          "[annotate]") {
+  test::ProcessEvents events;
+  events.map(7, {0x90000, 0x1000}, "/tmp/jit-7.dump").map(7, {0x8000, 0x2000});
+  const std::uint64_t first = events.time() + 1;
+  events.sample(7, 0x8001);
+  const std::uint64_t second = events.time() + 1;
+  events.sample(7, 0x8001).sample(7, 0x8001).sample(7, 0x8000);
+  const std::uint64_t moved = events.time() + 1;
+  events.sample(7, 0x9001);
+  test::DumpBytes dump;
+  dump.header({.pid = 7}).load(first, 0x8000, "f", "ab", 1).load(second, 0x8000, "f", "cd", 2);
+  dump.move(moved, 0x8000, 0x9000, 2, 2);
+
+  const Recording recording = events.recording();
+  const auto sources = test::dump_sources(dump.text());
+  StackOptions options;
+  options.find_jit = [&](const ProcessInfo&, const std::vector<std::string>&) { return sources; };
+  FunctionSamples samples("f");
+  samples.watch(options);
+  StackReader reader(recording, std::move(options));
+  Diagnostics problems(1);
+  reader.read([&](const StackSample& one) { samples.add(one, reader.table()); }, problems);
+
+  const auto found = samples.matches(reader.table());
+  REQUIRE(found.size() == 1);
+  REQUIRE(found[0].versions.size() == 3);
+  std::vector<CodeVersion> versions;
+  for (const std::uint32_t number : found[0].versions) {
+    versions.push_back(samples.version(number, reader.table(), recording, false));
+  }
+  CHECK(versions[0].code == "cd");
+  CHECK(versions[0].samples == std::vector<CodeSamples>{{0, 1, 1}, {1, 2, 2}});
+  CHECK((versions[0].since == second && versions[0].until == moved));
+  CHECK(versions[1].code == "ab");
+  CHECK(versions[1].samples == std::vector<CodeSamples>{{1, 1, 1}});
+  CHECK((versions[1].since == first && versions[1].until == second));
+  CHECK(versions[2].code == "cd");
+  CHECK(versions[2].range == AddressRange{0x9000, 2});
+  CHECK(versions[2].since == moved);
+}
+
 TEST_CASE("code has no span if the clocks cannot be compared", "[annotate]") {
   test::DumpBytes dump;
   dump.header({.pid = 7});
