@@ -52,8 +52,7 @@ Result<void> Reading::prepare(const RecordedStacksOptions& options, StackOptions
   StackOptions stacks = options.stacks;
   stacks.names = names;
   Result<RecordedJitOptions> jit =
-      recorded_jit_options(
-      {options.map_dir, options.symfs, options.any_owner, options.recording});
+      recorded_jit_options({options.map_dir, options.symfs, options.any_owner, options.recording});
   if (!jit) return Failure(std::move(jit.error()));
   stacks.open_module = open_recorded_modules(cache_, recording_, *jit);
   if (!options.sources.empty()) {
