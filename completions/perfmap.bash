@@ -300,12 +300,16 @@ _perfmap() {
         -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
         -s|--source) _perfmap_sources; return ;;
         -i|--input) compopt -o default; COMPREPLY=(); return ;;
-        --format) COMPREPLY=($(compgen -W 'text json csv' -- "$current")); return ;;
+        --format) COMPREPLY=($(compgen -W 'text json csv github' -- "$current")); return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
         --by) COMPREPLY=($(compgen -W 'function module thread process tier line runtime' -- "$current")); return ;;
         --top) COMPREPLY=(); return ;;
         --callers) COMPREPLY=(); return ;;
         --callees) COMPREPLY=(); return ;;
+        --baseline) compopt -o default; COMPREPLY=(); return ;;
+        --threshold) COMPREPLY=(); return ;;
+        --fail-above) COMPREPLY=(); return ;;
+        --normalize) COMPREPLY=(); return ;;
         -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
         --tid) COMPREPLY=(); return ;;
         --comm) COMPREPLY=(); return ;;
@@ -319,7 +323,7 @@ _perfmap() {
         --kallsyms) compopt -o default; COMPREPLY=(); return ;;
       esac
       if [[ ! $literal && $current == -* ]]; then
-        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --format -o|--output --by --top --self --total --callers --callees --from --to-time --inlines --no-demangle --no-kernel --no-merge-tiers --max-stack --stitch --scan --jit-cfi --threads --map-dir --symfs --kallsyms --any-owner --debuginfod' '-m --map -j --jitdump -s --source -i --input -p --pid --tid --comm --event'
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --format -o|--output --by --top --self --total --callers --callees --baseline --threshold --fail-above --normalize --from --to-time --inlines --no-demangle --no-kernel --no-merge-tiers --max-stack --stitch --scan --jit-cfi --threads --map-dir --symfs --kallsyms --any-owner --debuginfod' '-m --map -j --jitdump -s --source -i --input -p --pid --tid --comm --event'
       else
         compopt -o default; COMPREPLY=()
       fi ;;

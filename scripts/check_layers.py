@@ -30,7 +30,7 @@ OWNERS = {  # folder: its public headers, below perfmap/ (core) or perfmap/profi
     "writer": ["writer"],
     "lint": ["lint"],
     "pypylog": ["pypylog"],
-    "report": ["json", "report", "profile/report"],
+    "report": ["json", "report", "profile/report", "profile/report_comparison"],
     "elf": ["profile/module"],
     "dwarf": ["profile/debug_index"],
     "process": ["profile/" + name for name in

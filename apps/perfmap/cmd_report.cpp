@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cmath>
 #include <perfmap/profile/report.hpp>
+#include <perfmap/profile/report_comparison.hpp>
 #include <set>
 #include <string>
 #include <thread>
@@ -28,6 +31,9 @@ struct ReportOptions : RecordedStacksOptions {
   bool by_total = false;
   bool merge_tiers = true;
   bool inlines = false;
+  std::string baseline;
+  ComparisonOptions comparing;
+  std::optional<std::uint64_t> fail_above_ppm;
 };
 
 constexpr std::size_t kTopOfText = 30;
@@ -37,6 +43,29 @@ bool has_trees(const ReportOptions& options) {
 }
 
 bool is_of_threads(ReportBy by) { return by == ReportBy::thread || by == ReportBy::process; }
+
+/// Fails if there is a baseline, and an option that says what to print of one recording; or the
+/// other way round.
+Result<void> check_comparison(const ReportOptions& options) {
+  const auto fail = [](const std::string& why) -> Result<void> {
+    return Failure({Errc::invalid_argument, why, 0, {}});
+  };
+  const bool is_one = options.baseline.empty();
+  if (is_one && options.format == "github") return fail("--format github needs --baseline");
+  if (is_one) return {};
+  if (has_trees(options)) return fail("--baseline does not support --callers and --callees");
+  if (options.top) return fail("--baseline does not support --top");
+  if (options.by_self || options.by_total) return fail("--baseline compares only self samples");
+  if (options.by != ReportBy::function) return fail("--baseline supports only --by function");
+  if (options.format == "csv") return fail("--baseline supports only text, json and github");
+  if (!options.sources.empty()) {
+    return fail("--baseline does not support further sources: the recordings have other processes");
+  }
+  if (options.recording == "-" && options.baseline == "-") {
+    return fail("standard input can be a source only once");
+  }
+  return {};
+}
 
 /// Fails if the options contradict each other.
 Result<void> check_options(const ReportOptions& options) {
@@ -50,7 +79,8 @@ Result<void> check_options(const ReportOptions& options) {
   if (has_trees(options) && is_of_threads(options.by)) {
     return fail(tree + " does not support --by " + std::string(to_string(options.by)));
   }
-  return check_recorded_options(options);
+  const Result<void> comparable = check_comparison(options);
+  return comparable ? check_recorded_options(options) : comparable;
 }
 
 /// The first option that a pprof profile does not support; empty if none is given.
@@ -148,65 +178,126 @@ ExitCode write_report(const ProfileReport& report, const ReportOptions& options,
   return write_out(report, output, options, console);
 }
 
-ExitCode report_pprof(const Input& input, const ReportOptions& options, const Console& console) {
+/// A report, and the objects that it refers to.
+struct Loaded {
+  std::optional<Input> profile;  ///< of pprof
+  std::optional<PprofReader> pprof;
+  std::unique_ptr<Reading> reading;
+  std::optional<ProfileReport> report;
+  Diagnostics problems{3};
+};
+
+ExitCode load_pprof(Input input, const ReportOptions& options, Loaded& loaded,
+                    const Console& console) {
+  const Input& profile = loaded.profile.emplace(std::move(input));
   if (const std::string_view option = meaningless_option(options); !option.empty()) {
-    return console.fail(input.name() + " is a pprof profile, which does not support " +
+    return console.fail(profile.name() + " is a pprof profile, which does not support " +
                         std::string(option));
   }
   const auto fail = [&](const Error& error) {
-    return console.fail("cannot read " + input.name() + ": " + error.message);
+    return console.fail("cannot read " + profile.name() + ": " + error.message);
   };
   PprofReader::Options reading;
   reading.filter = options.stacks.filter;
   reading.kernel = options.stacks.kernel;
-  Result<PprofReader> reader = PprofReader::open(input.text(), reading);
+  Result<PprofReader> reader = PprofReader::open(profile.text(), reading);
   if (!reader) return fail(reader.error());
-  StackProfile profile = reader->profile();
-  profile.title = input.name();
-  ProfileReport report(reader->table(), std::move(profile), counting(options));
-  {
-    const Step step(console, "reading " + input.name());
-    const Result<void> read = reader->read(
-        [&](const StackSample& sample, std::uint64_t count) { report.add(sample, count); });
-    if (!read) return fail(read.error());
-  }
-  if (input.was_truncated()) {
-    return console.fail(input.name() + " was truncated while it was read");
-  }
-  const ExitCode written = write_report(report, options, console);
-  if (written != ExitCode::ok) return written;
-  note_filters(reader->profile().events, options.stacks.filter, reader->statistics(), "", console);
-  return ExitCode::ok;
+  PprofReader& pprof = loaded.pprof.emplace(*std::move(reader));
+  StackProfile about = pprof.profile();
+  about.title = profile.name();
+  ProfileReport& report = loaded.report.emplace(pprof.table(), std::move(about), counting(options));
+  const Step step(console, "reading " + profile.name());
+  const Result<void> read = pprof.read(
+      [&](const StackSample& sample, std::uint64_t count) { report.add(sample, count); });
+  if (!read) return fail(read.error());
+  return profile.was_truncated() ? console.fail(profile.name() + " was truncated while it was read")
+                                 : ExitCode::ok;
 }
 
-ExitCode report_recording(Input input, const ReportOptions& options, const Console& console) {
+ExitCode load_recording(Input input, const ReportOptions& options, Loaded& loaded,
+                        const Console& console) {
   Result<std::unique_ptr<Reading>> reading =
       Reading::open(std::move(input), options, names_of(options), console);
   if (!reading) return console.fail(reading.error());
-  StackReader& reader = (*reading)->reader();
-  ProfileReport report(reader.table(), profile_of((*reading)->recording()), counting(options));
-  Diagnostics problems(3);
-  const ExitCode read =
-      (*reading)->read([&](const StackSample& sample) { report.add(sample); }, problems, console);
+  loaded.reading = *std::move(reading);
+  ProfileReport& report = loaded.report.emplace(
+      loaded.reading->reader().table(), profile_of(loaded.reading->recording()), counting(options));
+  return loaded.reading->read([&](const StackSample& sample) { report.add(sample); },
+                              loaded.problems, console);
+}
+
+/// Counts the samples of a file. `console` has the reason if that fails.
+ExitCode load(const std::string& path, const ReportOptions& options, Loaded& loaded,
+              const Console& console) {
+  Result<Input> input = open_recording_input(path);
+  if (!input) return console.fail(input.error());
+  const Result<void> other = check_other_file(options.output, *input);
+  if (!other) return console.fail(other.error());
+  const bool is_pprof = !is_recording(input->text()) && may_be_pprof(input->text());
+  return (is_pprof ? load_pprof : load_recording)(*std::move(input), options, loaded, console);
+}
+
+/// Prints the notes about a file, after the report.
+void note(const Loaded& loaded, const ReportOptions& options, const Console& console) {
+  const StackFilter& filter = options.stacks.filter;
+  if (loaded.pprof) {
+    note_filters(loaded.pprof->profile().events, filter, loaded.pprof->statistics(), "", console);
+    return;
+  }
+  loaded.reading->warn(console);
+  note_stacks(*loaded.reading, filter, loaded.reading->reader().statistics(), loaded.problems, true,
+              console);
+}
+
+ExitCode write_comparison(const ReportComparison& comparison, const ReportOptions& options,
+                          const Console& console) {
+  if (options.format == "text" && options.output == "-") {
+    write_paged(console, [&](OutputFile& out, bool color) {
+      write_comparison_text(comparison, out, color);
+    });
+  } else {
+    Result<OutputFile> out = open_output(options.output);
+    if (!out) return console.fail(out.error());
+    if (options.format == "text") write_comparison_text(comparison, *out, false);
+    if (options.format == "json") write_comparison_json(comparison, *out);
+    if (options.format == "github") {
+      write_comparison_github(comparison, options.fail_above_ppm.value_or(UINT64_MAX), *out);
+    }
+    const Result<void> written = out->commit();
+    if (!written) return console.fail(written.error());
+  }
+  const bool fails = options.fail_above_ppm && comparison.grew_above(*options.fail_above_ppm);
+  return fails ? ExitCode::findings : ExitCode::ok;
+}
+
+ExitCode compare(const ReportOptions& options, const Console& console) {
+  Loaded baseline, newer;
+  ExitCode read = load(options.baseline, options, baseline, console);
+  if (read == ExitCode::ok) read = load(options.recording, options, newer, console);
   if (read != ExitCode::ok) return read;
-  const ExitCode written = write_report(report, options, console);
-  if (written != ExitCode::ok) return written;
-  (*reading)->warn(console);
-  note_stacks(**reading, options.stacks.filter, reader.statistics(), problems, true, console);
-  return ExitCode::ok;
+  const Result<ReportComparison> comparison =
+      compare_reports(*baseline.report, *newer.report, options.comparing);
+  if (!comparison) {
+    return console.fail("cannot compare " + options.baseline + " with " + options.recording + ": " +
+                        comparison.error().message);
+  }
+  const ExitCode result = write_comparison(*comparison, options, console);
+  if (result == ExitCode::failed) return result;
+  note(baseline, options, console);
+  note(newer, options, console);
+  return result;
 }
 
 ExitCode run_report(const ReportOptions& options, const Console& console) {
   const Result<void> checked = check_options(options);
   if (!checked) return console.fail(checked.error());
-  Result<Input> input = open_recording_input(options.recording);
-  if (!input) return console.fail(input.error());
-  const Result<void> other = check_other_file(options.output, *input);
-  if (!other) return console.fail(other.error());
-  if (!is_recording(input->text()) && may_be_pprof(input->text())) {
-    return report_pprof(*input, options, console);
-  }
-  return report_recording(*std::move(input), options, console);
+  if (!options.baseline.empty()) return compare(options, console);
+  Loaded loaded;
+  const ExitCode read = load(options.recording, options, loaded, console);
+  if (read != ExitCode::ok) return read;
+  const ExitCode written = write_report(*loaded.report, options, console);
+  if (written == ExitCode::ok) note(loaded, options, console);
+  return written;
 }
 
 constexpr std::array kSuffixes = {
@@ -246,6 +337,56 @@ void add_selection(CommandOptions& command, ReportOptions& options) {
       .check(check_name);
 }
 
+/// Millionths, of "1%", "0.5" or "5 %".
+std::optional<std::uint64_t> parse_percent(std::string_view text) {
+  constexpr double kMax = 1e6;
+  if (text.ends_with('%')) text.remove_suffix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  double percent = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), percent);
+  const bool is_number = error == std::errc() && end == text.data() + text.size();
+  if (!is_number || !(percent >= 0 && percent <= kMax)) return std::nullopt;
+  return static_cast<std::uint64_t>(std::llround(percent * 1e4));
+}
+
+void add_comparison(CommandOptions& command, ReportOptions& options) {
+  const Option baseline = command.value("--baseline", options.baseline, kFile,
+                                        "Compare with this recording or pprof profile");
+  const auto check = [](const std::string& text) {
+    return parse_percent(text) ? "" : "'" + text + "' is not a percentage";
+  };
+  const auto take_threshold = [&options](const std::string& text) {
+    options.comparing.threshold_ppm = *parse_percent(text);
+  };
+  const auto take_failing = [&options](const std::string& text) {
+    options.fail_above_ppm = parse_percent(text);
+  };
+  const auto take_normalize = [&options](const std::string& text) {
+    using Normalize = ComparisonOptions::Normalize;
+    options.comparing.function = text;
+    options.comparing.normalize = text == "samples" ? Normalize::samples
+                                  : text == "time"  ? Normalize::time
+                                                    : Normalize::function;
+  };
+  command
+      .value("--threshold", take_threshold, "PERCENT",
+             "Ignore changes below this share of the baseline's total (default: 1%)")
+      .check(check)
+      .needs(baseline);
+  command
+      .value("--fail-above", take_failing, "PERCENT",
+             "Exit with status 1 if the total or a function grew by more than this share of the "
+             "baseline's total")
+      .check(check)
+      .needs(baseline);
+  command
+      .value("--normalize", take_normalize, "HOW",
+             "Compare shares of the samples, load over time, or cost by sample of a function: "
+             "samples, time or its name (default: samples)")
+      .check([](const std::string& text) { return text.empty() ? "no function is named" : ""; })
+      .needs(baseline);
+}
+
 }  // namespace
 
 void declare_report(CommandOptions& command) {
@@ -255,10 +396,11 @@ void declare_report(CommandOptions& command) {
       command, options,
       "A recording of perf record, a pprof profile, or '-'. Further arguments are maps and "
       "jitdumps, which are used for all processes");
-  add_output_format(command, "--format", options.format, {"text", "json", "csv"}, kSuffixes,
-                    "text");
+  add_output_format(command, "--format", options.format, {"text", "json", "csv", "github"},
+                    kSuffixes, "text");
   add_output(command, options.output);
   add_selection(command, options);
+  add_comparison(command, options);
   add_filters(command, options);
   command.flag("--inlines", options.inlines, "Count inlined functions by their own names");
   add_no_demangle(command, options.stacks.demangle);

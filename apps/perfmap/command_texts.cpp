@@ -80,12 +80,14 @@ constexpr Example kStacksExamples[] = {
     {"Write a profile for pprof", "perfmap stacks perf.data -o profile.pb.gz"},
     {"Count how stacks ended", "perfmap stacks perf.data --stats"}};
 
-constexpr std::string_view kReportUsages[] = {"perfmap report RECORDING [SOURCE...] [OPTIONS]"};
+constexpr std::string_view kReportUsages[] = {"perfmap report RECORDING [SOURCE...] [OPTIONS]",
+                                              "perfmap report RECORDING --baseline OLD [OPTIONS]"};
 constexpr Example kReportExamples[] = {
     {"Print the functions that took most time", "perfmap report perf.data"},
     {"Sort by the time in functions and in what they called", "perfmap report perf.data --total"},
     {"Print what called a function", "perfmap report perf.data --callers malloc"},
-    {"Count by compiler tier, as CSV", "perfmap report perf.data --by tier --format csv"}};
+    {"Fail if a function takes 5 % more than in an older recording",
+     "perfmap report perf.data --baseline old.data --fail-above 5%"}};
 
 constexpr std::string_view kAnnotateUsages[] = {"perfmap annotate RECORDING FUNCTION [OPTIONS]"};
 constexpr Example kAnnotateExamples[] = {
@@ -245,8 +247,10 @@ constexpr CommandTexts kCommands[] = {
     {"report", kReportUsages,
      "Counts the samples of a perf recording or a pprof profile by function, JIT code included: in "
      "the function itself, and in the function and all that it called. --by counts by module, "
-     "thread, process, compiler tier, source line or runtime instead.",
-     kReportExamples, "the report was written; also if no sample passes the filters", "",
+     "thread, process, compiler tier, source line or runtime instead. --baseline compares two "
+     "recordings.",
+     kReportExamples, "the report was written; also if no sample passes the filters",
+     "with --fail-above: the total or a function grew by more than that",
      "the recording or a source cannot be read; no function, or several, have the name of "
      "--callers or --callees; an error in the command line; a failed write"},
     {"annotate", kAnnotateUsages,
@@ -341,7 +345,8 @@ constexpr CommandTexts kCommands[] = {
      "jitdumps, and names the samples of perf recordings.",
      kPerfmapExamples, "done",
      "done, with a negative result: lint has findings, two maps differ, merge --check has "
-     "conflicts, an address has no name with --strict, or doctor found that names are missing",
+     "conflicts, report --fail-above found growth, an address has no name with --strict, or doctor "
+     "found that names are missing",
      "the command failed"},
 };
 
@@ -366,6 +371,7 @@ constexpr Grouped kGrouped[] = {
     {"Input", "kallsyms"},
     {"Input", "perf-data"},
     {"Input", "recording"},
+    {"Input", "baseline"},
     {"Input", "perf-script"},
     {"Input", "time-conv"},
     {"Input", "ticks"},
@@ -387,6 +393,8 @@ constexpr Grouped kGrouped[] = {
     {"Selection", "effective"},
     {"Selection", "no-kernel"},
     {"Selection", "callers"},
+    {"Selection", "threshold"},
+    {"Selection", "fail-above"},
     {"Selection", "callees"},
     {"Selection", "inner-bridges"},
     {"Output", "output"},
@@ -400,6 +408,7 @@ constexpr Grouped kGrouped[] = {
     {"Output", "code"},
     {"Output", "by"},
     {"Output", "top"},
+    {"Output", "normalize"},
     {"Output", "self"},
     {"Output", "total"},
     {"Output", "annotate"},

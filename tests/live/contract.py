@@ -426,7 +426,7 @@ def stacks():
     assert named.count("JS:") > run(f"stacks {NODE / 'perf-603.data'} --map-dir .")[0].count("JS:")
 
 
-@says("`report RECORDING [SOURCE...]`: as `stacks`.", "A pprof profile takes no other sources.")
+@says("`report RECORDING [SOURCE...]`: as `stacks`.", "A pprof profile and `--baseline` take no other sources.")
 def report():
     assert run(f"report {RECORDING} -p 4194303")[0] == ""
     named = run(f"report {NODE / 'perf-603.data'} {NODE / 'perf-603.map'}")[0]
@@ -434,6 +434,7 @@ def report():
     run(f"stacks {RECORDING} -o profile.pb.gz")
     assert run("report profile.pb.gz")[0]
     run("report profile.pb.gz a.map", status=2)
+    run(f"report {RECORDING} a.map --baseline {RECORDING}", status=2)
 
 
 @says("`annotate RECORDING FUNCTION`: a word that several functions contain is an error.",

@@ -19,7 +19,7 @@ PERFMAP = os.path.realpath(sys.argv[1])
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 #     colour      C1 CSI      8-bit CSI  bidi override       delete  title          a line of ours
 EVIL = b"x\x1b[31mred\xc2\x9b31m\x9b\xe2\x80\xaeabc\xe2\x81\xa6\x7f\x1b]0;t\x07\nperfmap: error: forged\r% a:b,c"
-OWN = re.compile(rb"\x1b\[(1;3[1-6]|0|1)m|\x1b\[K|\r")  # colours, and the line of progress
+OWN = re.compile(rb"\x1b\[(1;3[1-6]|[012])m|\x1b\[K|\r")  # colours, and the line of progress
 
 
 def check(words, stdin=b"", said=True):
@@ -77,6 +77,9 @@ def commands(path, out):
     yield "doctor", [[b"doctor", path]]
     yield "stacks", [[b"stacks", path], [b"stacks", path, b"-o", out], [b"stacks", path, b"--symfs", path]]
     yield "annotate", [[b"annotate", path, EVIL], [b"annotate", path, b"f", b"-j", path], [b"annotate", path, b"f", b"-m", path]]
+    yield "report", [[b"report", path], [b"report", path, b"-o", out], [b"report", path, b"--callers", path]]
+    yield "record", [[b"record", b"--", path], [b"record", b"-o", path, b"--", b"./missing"],
+                     [b"record", b"--perf", path, b"-o", b"recorded", b"--", b"true"], [b"record", b"-p", path]]
     yield "inject", [[b"inject", path, b"-o", out]]
     yield "pypylog", [[b"pypylog", path], [b"pypylog", path, b"-o", out]]
     yield "watch", [[b"watch", path]]

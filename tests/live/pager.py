@@ -24,23 +24,23 @@ def shown(command=report, **options):
 
 
 def without_colors(text):
-    return re.sub(rb"\x1b\[\d*m", b"", text)
+    return re.sub(rb"\x1b\[[\d;]*m", b"", text)
 
 
 # In the pager, with colours.
 text = shown(environment={"PAGER": "sed s/^/page:/"})
-assert b"\x1b[31m" in text
+assert b"\x1b[1;31m" in text
 assert without_colors(text) == b"".join(b"page:" + line for line in plain.splitlines(keepends=True)), text
 assert shown(environment={"PAGER": "echo $LESS; cat >/dev/null"}) == b"FRX\n"
 assert shown(environment={"PAGER": "echo $LESS; cat >/dev/null", "LESS": "S"}) == b"S\n"
 if shutil.which("less"):
     # It also controls the keypad and erases to the end of lines.
-    assert re.sub(rb"\x1b[\[?\d]*[a-zA-Z=>]|\r", b"", shown(columns=100)) == plain
+    assert re.sub(rb"\x1b[\[?;\d]*[a-zA-Z=>]|\r", b"", shown(columns=100, environment={"PAGER": None})) == plain
 
 # Without one.
 for environment in ({"PAGER": "cat"}, {"PAGER": ""}, {"PAGER": "no-such-pager"}):
     text = shown(environment=environment)
-    assert b"\x1b[31m" in text and without_colors(text) == plain, (environment, text)
+    assert b"\x1b[1;31m" in text and without_colors(text) == plain, (environment, text)
 for environment in ({"TERM": "dumb", "PAGER": "echo wrong"}, {"PAGER": "cat", "NO_COLOR": "1"}):
     assert shown(environment=environment) == plain, environment
 for form in ("json", "csv"):

@@ -41,7 +41,8 @@ def make_files(folder, perfmap, pid):
     for name in ("perf-42.map", "old.map", "new.map", "parent.map", "child.map", f"perf-{pid}.map"):
         (folder / name).write_text(MAP)
     (folder / "bar.bin").write_bytes(bytes(11))
-    shutil.copy(TESTS / "wild/tally/perf.data", folder / "perf.data")
+    for name in ("perf.data", "old.data"):
+        shutil.copy(TESTS / "wild/tally/perf.data", folder / name)
     shutil.copy(TESTS / "wild/pypy/profile/pypylog", folder / "app.pypylog")
     for name in ("jit-42.dump", "app.dump"):
         subprocess.run([perfmap, "write", "-o", name, "--jitdump", "--code", "bar.bin", "7f3529fcf759", "b",

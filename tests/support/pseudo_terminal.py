@@ -20,12 +20,14 @@ def read_to_end(leader):
 
 
 def on_terminal(command, stdin=b"", stderr_too=False, environment=None, columns=0):
-    """What the command writes to the terminal, with plain line ends, and its status."""
+    """What the command writes to the terminal, with plain line ends, and its status. There is no pager unless the
+    environment has one; a variable that is None is not set."""
+    variables = {"TERM": "xterm", "PATH": os.environ["PATH"], "PAGER": "cat", **(environment or {})}
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24 if columns else 0, columns, 0, 0))
     child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=follower,
                              stderr=follower if stderr_too else subprocess.DEVNULL,
-                             env={"TERM": "xterm", "PATH": os.environ["PATH"], **(environment or {})})
+                             env={name: value for name, value in variables.items() if value is not None})
     os.close(follower)
     try:
         child.stdin.write(stdin)

@@ -253,6 +253,8 @@ class ReportRows {
 struct EventCounts {
   ReportCounts total;
   std::set<pid_t> pids;
+  std::uint64_t first_time = UINT64_MAX;
+  std::uint64_t last_time = 0;
   std::vector<ReportCounts> selfs;   // by row
   std::vector<ReportCounts> totals;  // by row
   std::vector<ReportCounts> tiers;   // by row and tier
@@ -341,6 +343,8 @@ void ProfileReport::add(const StackSample& sample, std::uint64_t count) {
   const ReportCounts counts{is_weighted ? sample.period : count, sample.period};
   event.total.add(counts);
   event.pids.insert(sample.pid);
+  event.first_time = std::min(event.first_time, sample.time);
+  event.last_time = std::max(event.last_time, sample.time);
   if (state_->is_of_threads()) {
     state_->add_thread(sample, counts, event);
   } else {
@@ -361,7 +365,8 @@ std::vector<ProfileReport::Event> ProfileReport::events() const {
                       .is_time = event.is_time,
                       .unit = event.is_weighted ? std::string_view(event.unit) : "",
                       .total = counts.total,
-                      .processes = counts.pids.size()});
+                      .processes = counts.pids.size(),
+                      .duration_ns = counts.last_time - counts.first_time});
   }
   return events;
 }

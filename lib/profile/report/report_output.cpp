@@ -4,6 +4,7 @@
 #include "perfmap/json.hpp"
 #include "perfmap/profile/report.hpp"
 #include "perfmap/text.hpp"
+#include "report/seconds.hpp"
 #include "stacks/writers.hpp"
 
 namespace perfmap {
@@ -18,14 +19,6 @@ std::string percent(std::uint64_t part, std::uint64_t whole) {
   const std::uint64_t hundredths = (scaled_ratio(part, whole, 5) + 5) / 10;
   const std::string decimals = std::to_string(hundredths % 100);
   return std::to_string(hundredths / 100) + (decimals.size() < 2 ? ".0" : ".") + decimals + "%";
-}
-
-/// "12.345 s", rounded.
-std::string seconds(std::uint64_t ns) {
-  const std::uint64_t ms = ns / 1'000'000 + (ns % 1'000'000 >= 500'000 ? 1 : 0);
-  std::string decimals = std::to_string(ms % 1000);
-  decimals.insert(0, 3 - decimals.size(), '0');
-  return std::to_string(ms / 1000) + "." + decimals + " s";
 }
 
 /// A value of a column: samples, or what a weighted event counts.
@@ -103,8 +96,8 @@ std::string_view fitting(std::string_view text, std::size_t width) {
 
 constexpr std::string_view kBold = "\x1b[1m";
 constexpr std::string_view kDim = "\x1b[2m";
-constexpr std::string_view kRed = "\x1b[31m";
-constexpr std::string_view kGreen = "\x1b[32m";
+constexpr std::string_view kRed = "\x1b[1;31m";
+constexpr std::string_view kGreen = "\x1b[1;32m";
 constexpr std::string_view kPlain = "\x1b[0m";
 
 /// The colours of perf: red from 5 %, green from 0.5 %.

@@ -191,7 +191,7 @@ TEST_CASE("a coloured report has the same text", "[report]") {
   const test::Stacks stacks = test::every_kind();
   const ProfileReport report = report_of(stacks);
   std::string text = in(write_report_text, report, {.color = true});
-  CHECK(has(text, "\x1b[31m"));
+  CHECK(has(text, "\x1b[1;31m"));
   for (std::size_t at = 0; (at = text.find('\x1b')) != std::string::npos;) {
     text.erase(at, text.find('m', at) - at + 1);
   }

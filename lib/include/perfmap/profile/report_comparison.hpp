@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "perfmap/output_file.hpp"
+#include "perfmap/profile/report.hpp"
+#include "perfmap/types.hpp"
+
+namespace perfmap {
+
+/// How to make the samples of two recordings comparable.
+struct ComparisonOptions {
+  enum class Normalize : std::uint8_t {
+    samples,   ///< by all samples: shares are compared
+    time,      ///< by the time from the first to the last sample: load is compared
+    function,  ///< by the samples in a function and in what it called: cost of its work
+  };
+  Normalize normalize = Normalize::samples;
+  std::string function = {};  ///< the exact name, for Normalize::function
+  /// A smaller change is none; in millionths of the baseline's total.
+  std::uint64_t threshold_ppm = 10'000;
+};
+
+/// A function in two recordings.
+struct ComparedFunction {
+  enum class Change : std::uint8_t { same, grew, shrank, appeared, vanished };
+
+  std::string_view name = {};
+  std::string_view module = {};
+  FrameKind kind = FrameKind::unknown;
+  std::uint64_t old_samples = 0;  ///< in the function itself
+  std::uint64_t new_samples = 0;
+  /// The normalised samples of the new recording less those of the baseline, in millionths of the
+  /// baseline's total.
+  std::int64_t change_ppm = 0;
+  /// That this is not chance, in millionths.
+  std::uint64_t confidence_ppm = 0;
+  Change change = Change::same;  ///< what is known with kConfidence
+};
+/// "same", "grew", "shrank", "appeared", "vanished".
+PERFMAP_API std::string_view to_string(ComparedFunction::Change change) noexcept;
+
+/// Two recordings. Views live as long as the reports.
+struct ReportComparison {
+  ProfileReport::Event old_event = {}, new_event = {};
+  /// All processor time, or samples if the event is not a time: not normalised by samples.
+  ComparedFunction total = {};
+  /// Those that changed, the largest change first.
+  std::vector<ComparedFunction> functions = {};
+  std::uint64_t compared = 0;  ///< functions, also those that did not change
+
+  /// Whether the total or a function grew by more than so many millionths of the baseline's total.
+  PERFMAP_API bool grew_above(std::uint64_t ppm) const noexcept;
+};
+
+/// Compares the self samples of functions: by name and, except for JIT code, the file name of the
+/// module, so neither addresses, pids, tiers nor directories matter. Both reports must count by
+/// function. Compares the first event that both have, else their only events.
+///
+/// A change counts if it is at least the threshold, and would happen by chance in at most one of
+/// twenty comparisons of the same program, however many functions are compared (Bonferroni).
+/// Samples of a function vary by their square root, and by a further 5 % from run to run,
+/// the total by 10 %.
+///
+/// Fails with invalid_argument if the reports have no event in common, or the events have no times
+/// or no samples in the function, as `options` need. O(n log n).
+PERFMAP_API Result<ReportComparison> compare_reports(const ProfileReport& baseline,
+                                                     const ProfileReport& report,
+                                                     const ComparisonOptions& options);
+
+/// A table of the changes, for people; see write_report_text().
+PERFMAP_API void write_comparison_text(const ReportComparison& comparison, OutputFile& out,
+                                       bool color);
+/// docs/schema/perfmap.report-comparison-1.json
+PERFMAP_API void write_comparison_json(const ReportComparison& comparison, OutputFile& out);
+/// Workflow commands of GitHub Actions: an error for what grew by more than `fail_above_ppm`, a
+/// warning for other growth.
+PERFMAP_API void write_comparison_github(const ReportComparison& comparison,
+                                         std::uint64_t fail_above_ppm, OutputFile& out);
+
+}  // namespace perfmap

@@ -1,0 +1,91 @@
+"""`perfmap report --baseline` finds what changed in a program, and nothing in recordings of the same program:
+report_comparison.py PERFMAP
+
+Exit status 77: perf or gcc is not installed, or perf may not record.
+"""
+import itertools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from support import recorded  # noqa: E402
+from support.json_schema import check, load  # noqa: E402
+
+perfmap = os.path.abspath(sys.argv[1])
+RUNS = 12
+PROGRAM = r"""
+#define OWN __attribute__((noinline, noipa))
+static volatile unsigned long sink;
+#define WORK(name, rounds) \
+  OWN void name(void) { for (unsigned long i = 0; i < (rounds) * ALL; ++i) sink = sink * 31 + i; }
+WORK(parse, 3000) WORK(render, RENDER) WORK(hash, 900) WORK(sort, 1500) WORK(rarely, 40)
+#ifdef CACHE
+WORK(cache, 2000)
+#else
+OWN void cache(void) {}
+#endif
+int main(void) {
+  for (unsigned i = 0; i < 30000; ++i) { parse(); render(); hash(); sort(); rarely(); cache(); }
+  return sink == 1;
+}
+"""
+
+
+def recordings(place, name, count=1, work=1, render=2000, flags=()):
+    """Recordings of the program with this work. The file has the same name in all of them."""
+    source = place / f"{name}.c"
+    source.write_text(PROGRAM)
+    program = place / name / "program"
+    program.parent.mkdir()
+    subprocess.run(["gcc", "-O1", f"-DALL={work}", f"-DRENDER={render}", *flags, source, "-o", program], check=True)
+    return [recorded.record(program.parent / f"{number}.data", [program], frequency=1500, call_graph="fp")
+            for number in range(count)]
+
+
+def compare(new, old, *options):
+    """The status, the comparison, and how each function changed."""
+    done = subprocess.run([perfmap, "report", new, "--baseline", old, "--fail-above", "5%", "--format", "json",
+                           *options], capture_output=True, text=True)
+    assert done.returncode in (0, 1), done
+    found = json.loads(done.stdout)
+    schema = load("perfmap.report-comparison-1")
+    check(found, schema, schema)
+    return done.returncode, found, {one["name"]: one["change"] for one in found["functions"]}
+
+
+def main(place):
+    plain = recordings(place, "plain", RUNS)
+    pairs = list(itertools.combinations(plain, 2))
+    alarms = [(old.name, new.name) for old, new in pairs if compare(new, old)[0]]
+    assert len(alarms) <= len(pairs) / 20, alarms
+    old = plain[0]
+
+    [slower] = recordings(place, "slower", render=6000)
+    code, found, changes = compare(slower, old)
+    assert code == 1 and changes.get("render") == "grew", found
+    assert compare(slower, old, "--normalize", "parse")[2].get("render") == "grew"
+    assert compare(old, slower)[2].get("render") == "shrank"
+
+    [cached] = recordings(place, "cached", flags=["-DCACHE"])
+    assert compare(cached, old)[2].get("cache") == "appeared"
+    assert compare(old, cached)[2].get("cache") == "vanished"
+
+    [evenly] = recordings(place, "evenly", work=3)
+    code, found, changes = compare(evenly, old)
+    assert code == 1 and found["total"]["change"] == "grew" and not changes, found
+    # The program is always busy. Its load differs only because other programs run.
+    by_time = compare(evenly, old, "--normalize", "time")[1]
+    assert by_time["total"]["change_ppm"] < found["total"]["change_ppm"] / 2, (by_time, found)
+    print(f"{len(alarms)} false alarms in {len(pairs)} comparisons of one program")
+
+
+with tempfile.TemporaryDirectory() as folder:
+    try:
+        main(pathlib.Path(folder))
+    except (recorded.CannotRecord, FileNotFoundError) as why:
+        print(f"skipped: {why}")
+        sys.exit(77)

@@ -1,0 +1,168 @@
+#include "perfmap/profile/report_comparison.hpp"
+
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "support/catch.hpp"
+#include "support/stacks.hpp"
+#include "support/written.hpp"
+
+namespace perfmap {
+namespace {
+
+using Change = ComparedFunction::Change;
+using Normalize = ComparisonOptions::Normalize;
+using Samples = std::vector<std::pair<const char*, std::uint64_t>>;
+
+/// A report of a program in which `main` called these functions.
+struct Recorded {
+  explicit Recorded(const Samples& samples, std::uint64_t duration_ns = 1'000'000'000) {
+    const std::uint32_t main = stacks.place(test::kMain, 1, 0);
+    report.emplace(stacks.table, stacks.profile, ProfileReport::Options());
+    std::uint64_t time = 5;
+    for (const auto& [name, count] : samples) {
+      const std::uint32_t place =
+          stacks.place({.name = name, .module = "/bin/app", .kind = FrameKind::native}, 2, 0);
+      const std::vector<StackFrame> frames = stacks.frames({place, main});
+      StackSample sample{.time = time, .pid = 7, .tid = 7, .period = 1'000'000 * count};
+      sample.frames = frames;
+      report->add(sample, count);
+      time = 5 + duration_ns;
+    }
+  }
+
+  test::Stacks stacks;
+  std::optional<ProfileReport> report;
+};
+
+ReportComparison compare(const Recorded& before, const Recorded& after,
+                         const ComparisonOptions& options = {}) {
+  auto comparison = compare_reports(*before.report, *after.report, options);
+  REQUIRE(comparison);
+  return *std::move(comparison);
+}
+
+}  // namespace
+
+TEST_CASE("a comparison finds what grew, shrank, appeared and vanished", "[report]") {
+  const Recorded before({{"same", 1000}, {"grows", 1000}, {"shrinks", 2000}, {"goes", 1000}});
+  const Recorded after({{"same", 2000}, {"grows", 4000}, {"shrinks", 2000}, {"comes", 2000}});
+  const ReportComparison found = compare(before, after);
+  CHECK(found.compared == 6);  // and main
+  REQUIRE(found.functions.size() == 4);
+  for (const ComparedFunction& function : found.functions) {
+    CHECK(function.confidence_ppm >= 950'000);
+    if (function.name == "grows") CHECK(function.change == Change::grew);
+    if (function.name == "grows") CHECK(function.change_ppm == 200'000);
+    if (function.name == "shrinks") CHECK(function.change == Change::shrank);
+    if (function.name == "goes") CHECK(function.change == Change::vanished);
+    if (function.name == "comes") CHECK(function.change == Change::appeared);
+  }
+  CHECK(found.total.change == Change::grew);
+  CHECK(found.total.change_ppm == 1'000'000);
+  CHECK(found.grew_above(999'999));
+  CHECK_FALSE(found.grew_above(1'000'000));
+}
+
+TEST_CASE("a comparison does not call chance a change", "[report]") {
+  const ReportComparison found =
+      compare(Recorded({{"a", 50}, {"b", 50}}), Recorded({{"a", 62}, {"b", 40}}));
+  CHECK(found.functions.empty());
+  CHECK(found.total.change == Change::same);
+  CHECK_FALSE(found.grew_above(0));
+}
+
+TEST_CASE("a comparison ignores changes below the threshold", "[report]") {
+  const Recorded before({{"a", 1'000'000}, {"b", 1000}});
+  const Recorded after({{"a", 1'000'000}, {"b", 5000}});
+  CHECK(compare(before, after).functions.empty());
+  CHECK(compare(before, after, {.threshold_ppm = 1000}).functions.size() == 1);
+}
+
+TEST_CASE("what grew evenly is in the total", "[report]") {
+  const Recorded before({{"a", 1000}, {"b", 1000}});
+  const Recorded after({{"a", 2000}, {"b", 2000}});
+  const ReportComparison found = compare(before, after);
+  CHECK(found.functions.empty());
+  CHECK(found.total.change == Change::grew);
+  CHECK(found.grew_above(50'000));
+}
+
+TEST_CASE("a comparison by time takes the length of the recordings into account", "[report]") {
+  const Recorded before({{"a", 1000}, {"b", 1000}}, 1'000'000'000);
+  const Recorded after({{"a", 2000}, {"b", 4000}}, 2'000'000'000);
+  const ReportComparison found = compare(before, after, {.normalize = Normalize::time});
+  REQUIRE(found.functions.size() == 1);
+  CHECK(found.functions[0].name == "b");
+  CHECK(found.functions[0].change_ppm == 500'000);
+  CHECK(found.total.change_ppm == 500'000);
+  const Recorded timeless({{"a", 1000}});
+  const auto failed = compare_reports(*before.report, *timeless.report, {Normalize::time});
+  REQUIRE_FALSE(failed);
+  CHECK(failed.error().code == Errc::invalid_argument);
+}
+
+TEST_CASE("a comparison by a function takes the amount of its work into account", "[report]") {
+  const Recorded before({{"work", 1000}, {"b", 1000}});
+  const Recorded after({{"work", 3000}, {"b", 6000}});
+  const ReportComparison found = compare(before, after, {Normalize::function, "work"});
+  REQUIRE(found.functions.size() == 1);
+  CHECK(found.functions[0].name == "b");
+  CHECK(found.functions[0].change_ppm == 500'000);
+  CHECK_FALSE(compare_reports(*before.report, *after.report, {Normalize::function, "other"}));
+}
+
+TEST_CASE("recordings without samples, or without a common event, are not compared", "[report]") {
+  const Recorded before({{"a", 10}});
+  const Recorded none({});
+  CHECK_FALSE(compare_reports(*before.report, *none.report, {}));
+  CHECK_FALSE(compare_reports(*none.report, *before.report, {}));
+}
+
+TEST_CASE("of two recordings of a program, one in twenty is called changed at most", "[report]") {
+  std::mt19937 random(7);
+  const auto record = [&] {
+    Samples samples;
+    const char* const names[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+    double mean = 4;
+    for (const char* const name : names) {
+      std::poisson_distribution<std::uint64_t> count(mean *= 2);
+      samples.emplace_back(name, count(random));
+    }
+    return samples;
+  };
+  int alarms = 0;
+  for (int i = 0; i < 400; ++i) {
+    const ReportComparison found =
+        compare(Recorded(record()), Recorded(record()), {.threshold_ppm = 0});
+    alarms += found.functions.empty() && found.total.change == Change::same ? 0 : 1;
+  }
+  CHECK(alarms <= 20);
+}
+
+TEST_CASE("the texts of a comparison", "[report]") {
+  const Recorded before({{"a\x1b", 1000}, {"b", 1000}});
+  const Recorded after({{"a\x1b", 3000}, {"b", 1000}});
+  const ReportComparison found = compare(before, after);
+  const std::string text =
+      test::written([&](OutputFile& out) { write_comparison_text(found, out, false); });
+  CHECK(text ==
+        "total of cpu-clock: 2.000 s before, 4.000 s now, +100.00%, confidence 99.9%\n"
+        "  CHANGE       BY%     OLD%     NEW%  CONFIDENCE  FUNCTION\n"
+        "    grew   +25.00%   50.00%   75.00%       99.9%  a\\x1b [app]\n"
+        "  shrank   -25.00%   50.00%   25.00%       99.9%  b [app]\n"
+        "1 function did not change\n");
+  const std::string github =
+      test::written([&](OutputFile& out) { write_comparison_github(found, 300'000, out); });
+  CHECK(github ==
+        "::error title=perfmap report::the total grew by 100.00%25 of the baseline's total "
+        "(confidence 99.9%25)\n"
+        "::warning title=perfmap report::a\\x1b [app] grew by 25.00%25 of the baseline's total "
+        "(confidence 99.9%25)\n");
+  const auto json = nlohmann::json::parse(
+      test::written([&](OutputFile& out) { write_comparison_json(found, out); }));
+  CHECK(json["functions"].size() == 2);
+  CHECK(json["functions"][0]["change_ppm"] == 250'000);
+}
+
+}  // namespace perfmap
