@@ -275,8 +275,12 @@ ExitCode compare(const ReportOptions& options, const Console& console) {
   ExitCode read = load(options.baseline, options, baseline, console);
   if (read == ExitCode::ok) read = load(options.recording, options, newer, console);
   if (read != ExitCode::ok) return read;
+  ComparisonOptions comparing = options.comparing;
+  if (options.fail_above_ppm) {
+    comparing.threshold_ppm = std::min(comparing.threshold_ppm, *options.fail_above_ppm);
+  }
   const Result<ReportComparison> comparison =
-      compare_reports(*baseline.report, *newer.report, options.comparing);
+      compare_reports(*baseline.report, *newer.report, comparing);
   if (!comparison) {
     return console.fail("cannot compare " + options.baseline + " with " + options.recording + ": " +
                         comparison.error().message);

@@ -371,6 +371,26 @@ std::vector<ProfileReport::Event> ProfileReport::events() const {
   return events;
 }
 
+namespace {
+
+/// Adds the tiers of each row, the one with most samples first. `positions` are those of rows by
+/// number.
+void add_tiers(const EventCounts& event, const ReportRows& all,
+               const std::vector<std::size_t>& positions, std::vector<ReportRow>& rows) {
+  std::vector<std::uint32_t> tiers;
+  for (std::uint32_t tier = 0; tier < event.tiers.size(); ++tier) {
+    if (event.tiers[tier] != ReportCounts()) tiers.push_back(tier);
+  }
+  std::stable_sort(tiers.begin(), tiers.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return event.tiers[a].samples > event.tiers[b].samples;
+  });
+  for (const std::uint32_t tier : tiers) {
+    rows[positions[all.tier(tier).row]].tiers.push_back(all.tier_name(tier));
+  }
+}
+
+}  // namespace
+
 std::vector<ReportRow> ProfileReport::rows(std::uint32_t number, Order order) const {
   State& state = *state_;
   if (number >= state.events.size()) return {};
@@ -387,16 +407,7 @@ std::vector<ReportRow> ProfileReport::rows(std::uint32_t number, Order order) co
     rows.back().self = event.selfs[row];
     rows.back().total = event.totals[row];
   }
-  std::vector<std::uint32_t> tiers;
-  for (std::uint32_t tier = 0; tier < event.tiers.size(); ++tier) {
-    if (event.tiers[tier] != ReportCounts()) tiers.push_back(tier);
-  }
-  std::stable_sort(tiers.begin(), tiers.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return event.tiers[a].samples > event.tiers[b].samples;
-  });
-  for (const std::uint32_t tier : tiers) {
-    rows[positions[state.rows.tier(tier).row]].tiers.push_back(state.rows.tier_name(tier));
-  }
+  add_tiers(event, state.rows, positions, rows);
   const auto rank = [order](const ReportRow& row) {
     const ReportCounts& first = order == Order::self ? row.self : row.total;
     const ReportCounts& second = order == Order::self ? row.total : row.self;
