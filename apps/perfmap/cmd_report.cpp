@@ -234,7 +234,10 @@ ExitCode load(const std::string& path, const ReportOptions& options, Loaded& loa
   const Result<void> other = check_other_file(options.output, *input);
   if (!other) return console.fail(other.error());
   const bool is_pprof = !is_recording(input->text()) && may_be_pprof(input->text());
-  return (is_pprof ? load_pprof : load_recording)(*std::move(input), options, loaded, console);
+  // Each recording directory has its own names.
+  ReportOptions of_file = options;
+  of_file.recording = path;
+  return (is_pprof ? load_pprof : load_recording)(*std::move(input), of_file, loaded, console);
 }
 
 /// Prints the notes about a file, after the report.

@@ -126,6 +126,13 @@ def node_is_named(cwd):
     done, manifest = record_started(cwd, "node1", ["node", "hot.js", str(SECONDS)], "node")
     assert "set NODE_OPTIONS=" in done.stderr
     assert [file["kind"] for file in manifest["files"]] == ["map"]
+    # Two recordings of one program have the same functions, each named by its own directory.
+    run("record", "-o", "node2", "--", "node", "hot.js", str(SECONDS), cwd=cwd)
+    compared = run("report", "node2", "--baseline", "node1", "--format", "json", cwd=cwd)
+    changes = json.loads(compared.stdout)
+    assert not [row for row in changes["functions"] if "hot" in row["name"] and row["change"] in ("appeared", "vanished")], changes
+    rows = run("report", "node1", "--top", "3", cwd=cwd).stdout.splitlines()[2:5]
+    assert [re.search(r"hot\d+", row)[0] for row in rows] == list(SHARES), rows
     # The directory works elsewhere, without the files of this machine's /tmp.
     shutil.move(f"{cwd}/node1", f"{cwd}/moved")
     check_complete("moved", cwd, "node")
