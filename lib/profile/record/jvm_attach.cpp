@@ -95,7 +95,8 @@ bool has_socket(const Target& target) {
          status.st_uid == target.uid;
 }
 
-/// A file in the working directory of the JVM: with it, SIGQUIT means that somebody attaches.
+/// A file in the working directory of the JVM. If it exists, SIGQUIT opens the socket instead of
+/// printing the stacks.
 class Trigger {
  public:
   explicit Trigger(const Target& target, const Roots& roots)
