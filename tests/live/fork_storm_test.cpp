@@ -50,7 +50,10 @@ class Writers {
   Writers() {
     for (int t = 0; t < kThreads; ++t) threads_.emplace_back([this, t] { write(t); });
   }
-  void step() { ++round_; }
+  void step() {
+    ++round_;
+    round_.notify_all();
+  }
   Counts written() const {
     Counts counts;
     for (std::size_t t = 0; t < kThreads; ++t) counts[t] = written_[t].load();
@@ -59,6 +62,7 @@ class Writers {
   /// False if a write failed.
   bool stop() {
     done_ = true;
+    step();
     for (std::thread& thread : threads_) thread.join();
     return good_;
   }
@@ -67,8 +71,9 @@ class Writers {
   void write(int thread) {
     std::atomic<int>& written = written_[static_cast<std::size_t>(thread)];
     while (!done_) {
-      if (written >= 2 * round_) {
-        std::this_thread::yield();
+      const int round = round_;
+      if (written >= 2 * round) {
+        round_.wait(round);
       } else if (write_entry(thread, written) == 0) {
         ++written;
       } else {
