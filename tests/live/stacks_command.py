@@ -141,13 +141,14 @@ def check_hostile(directory):
         path = pathlib.Path(directory) / f"cut-{i}"
         path.write_bytes(whole[:i] if i % 2 else whole[:i] + bytes(b ^ 0xff for b in whole[i:i + 8]) + whole[i + 8:])
         inputs.append(path)
-    for path in inputs:
-        for form in FORMATS:
+    for n, path in enumerate(inputs):
+        is_cut = path.parent == pathlib.Path(directory)
+        for form in FORMATS[n % len(FORMATS):][:1] if is_cut else FORMATS:
             done = run(path, "--format", form, "--symfs", WILD / "tally", "--inlines", "--stitch", "--scan")
             assert done.returncode in (0, 2), (path, form, done)
             assert done.returncode == 0 or (done.stdout, done.stderr.count(b"\n")) == (b"", 1), (path, form, done)
         assert run(path, "--stats", "--symfs", WILD / "tally").returncode == done.returncode
-        if path.parent == pathlib.Path(directory):
+        if is_cut:
             path.unlink()
     print(f"{len(inputs)} hostile recordings")
 
