@@ -116,6 +116,7 @@ Runtime runtime_of(const FrameFunction& function) {
 
 /// What a row is displayed with, but not identified by.
 struct RowFacts {
+  std::uint32_t system_name = 0;
   std::uint32_t module = 0;
   std::uint32_t file = 0;
   bool has_several_modules = false;
@@ -163,6 +164,7 @@ class ReportRows {
     const RowKey& key = keys_[number];
     return {.number = number,
             .name = name(number),
+            .system_name = strings_[facts_[number].system_name],
             .module = module(number),
             .file = strings_[facts_[number].file],
             .line = key.line,
@@ -218,6 +220,7 @@ class ReportRows {
         key.line = line;
         [[fallthrough]];
       default:
+        facts.system_name = strings_.add(original.system_name);
         key.name = strings_.add(shown_name(function));
         key.module = kind == FrameKind::jit ? 0 : module;
     }

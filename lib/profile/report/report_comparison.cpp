@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "perfmap/json.hpp"
+#include "perfmap/runtimes.hpp"
 #include "perfmap/text.hpp"
 #include "report/seconds.hpp"
 #include "stacks/writers.hpp"
@@ -225,8 +226,13 @@ void judge(double difference, double whole, double chance, std::uint64_t thresho
 /// What a function is called in every recording.
 using Identity = std::pair<std::string_view, std::string_view>;
 
+/// A script's function has its directory, line and column in its name, which other checkouts and
+/// changes of other functions change.
 Identity identity_of(const ReportRow& row) {
-  return {row.name, row.kind == FrameKind::jit ? "" : file_name_of(row.module)};
+  if (row.kind != FrameKind::jit) return {row.name, file_name_of(row.module)};
+  const DecodedName decoded = decode_name(row.system_name.empty() ? row.name : row.system_name);
+  if (decoded.file.empty()) return {row.name, ""};
+  return {decoded.function, file_name_of(decoded.file)};
 }
 
 struct FunctionCounts {

@@ -18,13 +18,15 @@ using Samples = std::vector<std::pair<const char*, std::uint64_t>>;
 
 /// A report of a program in which `main` called these functions.
 struct Recorded {
-  explicit Recorded(const Samples& samples, std::uint64_t duration_ns = 1'000'000'000) {
+  explicit Recorded(const Samples& samples, std::uint64_t duration_ns = 1'000'000'000)
+      : Recorded(samples, FrameKind::native, duration_ns) {}
+  Recorded(const Samples& samples, FrameKind kind, std::uint64_t duration_ns = 1'000'000'000) {
     const std::uint32_t main = stacks.place(test::kMain, 1, 0);
     report.emplace(stacks.table, stacks.profile, ProfileReport::Options());
     std::uint64_t time = 5;
     for (const auto& [name, count] : samples) {
-      const std::uint32_t place =
-          stacks.place({.name = name, .module = "/bin/app", .kind = FrameKind::native}, 2, 0);
+      const std::uint32_t place = stacks.place(
+          {.name = name, .system_name = name, .module = "/bin/app", .kind = kind}, 2, 0);
       const std::vector<StackFrame> frames = stacks.frames({place, main});
       StackSample sample{.time = time, .pid = 7, .tid = 7, .period = 1'000'000 * count};
       sample.frames = frames;
@@ -173,6 +175,22 @@ TEST_CASE("a comparison by a function takes the amount of its work into account"
   CHECK(found.functions[0].name == "b");
   CHECK(found.functions[0].change_ppm == 500'000);
   CHECK_FALSE(try_to_compare(before, after, {Normalize::function, "other"}));
+}
+
+TEST_CASE("a function of a script is the same in another directory and at another line",
+          "[report]") {
+  const Recorded before({{"JS:*parse /old/app.js:1:15", 1000}, {"JS:* /old/app.js:8:9", 500}},
+                        FrameKind::jit);
+  const Recorded after({{"JS:^parse /new/app.js:3:15", 1000}, {"JS:* /new/app.js:10:9", 900}},
+                       FrameKind::jit);
+  const ReportComparison found = compare(before, after);
+  CHECK(found.compared == 3);  // and main
+  REQUIRE(found.functions.size() == 2);
+  for (const ComparedFunction& function : found.functions) {
+    const bool is_parse = function.name == "parse /new/app.js:3:15";
+    CHECK(function.old_samples == (is_parse ? 1000 : 500));
+    CHECK(function.new_samples == (is_parse ? 1000 : 900));
+  }
 }
 
 TEST_CASE("recordings without samples, or without a common event, are not compared", "[report]") {

@@ -49,6 +49,8 @@ struct ReportCounts {
 struct ReportRow {
   std::uint32_t number = 0;      ///< for ProfileReport::callers() and callees()
   std::string_view name = {};    ///< function, module, thread, …; never empty
+  /// Of a function: the linker's or the runtime's name of it, of one of its tiers; may be empty.
+  std::string_view system_name = {};
   std::string_view module = {};  ///< path; empty: unknown, or several perf maps or dumps
   std::string_view file = {};    ///< of the source; empty: unknown
   std::uint32_t line = 0;        ///< 0: unknown
