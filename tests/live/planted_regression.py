@@ -97,11 +97,18 @@ def check_program(place, make):
 
 
 def check_hottest(place, make, baselines):
-    """Shares hide that the hottest function grew: of 60 % of the samples, it has 64 % then."""
+    """Shares hide that the hottest function grew: of 60 % of the samples, it has 64 % then. The more the machine is
+    loaded, the more recordings it takes to see it."""
+    old = version(place / "old-hottest", make, OLD)
     changed = version(place / "hottest", make, {**OLD, "parse": 700})
-    new = [record(place / f"hottest-{i}", changed) for i in range(3)]
-    status, total, functions = compare(new, baselines, "--normalize", "none")
-    assert status == 1 and functions.get("parse") == "grew", (make, total, functions)
+    before, new = list(baselines), [record(place / f"hottest-{i}", changed) for i in range(2)]
+    for i in range(2, 8):
+        new.append(record(place / f"hottest-{i}", changed))
+        found = compare(new, before, "--normalize", "none")
+        if found[0] == 1 and found[2].get("parse") == "grew":
+            return
+        before.append(record(place / f"old-hottest-{i}", old))
+    raise AssertionError((make, found))
 
 
 def false_alarms(baselines):
