@@ -111,7 +111,10 @@ ProfileReport::Options counting(const ReportOptions& options) {
 
 StackOptions::Names names_of(const ReportOptions& options) {
   if (options.inlines) return StackOptions::Names::inlines;
-  return options.by == ReportBy::line ? StackOptions::Names::lines : StackOptions::Names::symbols;
+  using Names = StackOptions::Names;
+  return options.by == ReportBy::line       ? Names::lines
+         : options.by == ReportBy::function ? Names::jit_lines
+                                            : Names::symbols;
 }
 
 /// "'parse' is in the names of 3 functions: a, b and 1 more"
