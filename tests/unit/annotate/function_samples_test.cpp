@@ -229,8 +229,8 @@ TEST_CASE("code of no bytes, and code that overlaps other code, has its own samp
   dump.load(6, 0x1000, "f", "abcd", 2);
   const std::uint64_t inside = dump.size();
   dump.load(7, 0x1002, "f", "xy", 3);
-  const auto found = versions(dump.text(), CLOCK_MONOTONIC,
-                              {{empty, 0x1000}, {whole, 0x1000}, {inside, 0x1002}});
+  const auto found =
+      versions(dump.text(), CLOCK_MONOTONIC, {{empty, 0x1000}, {whole, 0x1000}, {inside, 0x1002}});
   REQUIRE(found.size() == 3);
   CHECK(found[0].code.empty());
   CHECK_FALSE(found[0].no_code.empty());

@@ -66,8 +66,8 @@ struct ReportComparison {
 
 /// Compares the self samples of functions: by name and, except for JIT code, the file name of the
 /// module. A function of a script is identified by its own name and the name of its file; those
-/// without a name are one. So neither addresses, pids, tiers, directories nor lines matter. All reports must count by
-/// function. Compares the first event that all have, else their only events.
+/// without a name are one. So neither addresses, pids, tiers, directories nor lines matter. All
+/// reports must count by function. Compares the first event that all have, else their only events.
 ///
 /// A change counts if it is at least the threshold, and would happen by chance in at most one of
 /// twenty comparisons of the same program, however many functions are compared (Bonferroni). With
