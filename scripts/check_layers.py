@@ -24,7 +24,7 @@ OWNERS = {  # folder: its public headers, below perfmap/ (core) or perfmap/profi
     "base": ["types", "diagnostic", "text"],
     "io": ["input", "output_file", "jit_paths", "process_rights"],
     "runtimes": ["runtimes"],
-    "map": ["map", "index", "merge", "info"],
+    "map": ["map", "index", "merge", "info", "image_list"],
     "jitdump": ["jitdump", "timeline"],
     "resolve": ["resolver"],
     "writer": ["writer"],

@@ -19,10 +19,10 @@ def run(*command):
 
 
 def diagnostics(perfmap):
-    page = ["# Diagnostics\n\nThe findings of `perfmap lint` in perf maps (PM), in jitdumps (JD) and in both "
-            "together (XF), and those of\n`perfmap pypylog` in PyPy logs (PL). `perfmap lint --explain ID` "
-            "prints one section. `lint` ends with status 1 if it has\na warning or an error, unless "
-            "`--fail-level` sets another level.\n\n`scripts/generate.py` generates this page from the program.\n"]
+    page = ["# Diagnostics\n\nThe findings of `perfmap lint` in perf maps (PM), in jitdumps (JD), in both "
+            "together (XF) and in .NET's lists of\nimages (DI), and those of `perfmap pypylog` in PyPy logs (PL). "
+            "`perfmap lint --explain ID` prints one section. `lint`\nends with status 1 if it has a warning or "
+            "an error, unless `--fail-level` sets another level.\n\n`scripts/generate.py` generates this page from the program.\n"]
     for line in run(perfmap, "lint", "--rules").splitlines():
         rule = line.split()[0]
         title, text = (" ".join(part.split()) for part in run(perfmap, "lint", "--explain", rule).split("\n\n", 1))

@@ -1,3 +1,4 @@
+#include <perfmap/image_list.hpp>
 #include <perfmap/info.hpp>
 #include <perfmap/json.hpp>
 #include <perfmap/text.hpp>
@@ -144,6 +145,39 @@ ExitCode print_dump_info(OpenedInput opened, const SourceOptions& opening, bool 
   return ExitCode::ok;
 }
 
+ExitCode print_list_info(OpenedInput opened, bool as_json, const Console& console) {
+  const ImageList list(std::move(opened.input));
+  const ImageListInfo info = image_list_info(list);
+  OutputFile& out = console.out();
+  if (as_json) {
+    JsonWriter json(out);
+    json.begin_object();
+    json.member("schema", "perfmap.info/1");
+    json.member("source", list.input().name());
+    json.member("kind", kind_id(opened.kind));
+    json.member("bytes", list.text().size());
+    json.member("images", info.images);
+    json.member("precompiled", info.precompiled);
+    json.member("bad_lines", info.bad_lines);
+    json.end_object();
+    json.newline();
+  } else {
+    const auto row = [&](std::string_view key, const std::string& value) {
+      std::string line(key);
+      line.resize(12, ' ');
+      out.write(line + value + "\n");
+    };
+    row("source", one_line(list.input().name(), out.is_terminal()));
+    row("kind", std::string(to_string(opened.kind)));
+    row("bytes", std::to_string(list.text().size()));
+    row("images", std::to_string(info.images));
+    row("precompiled", std::to_string(info.precompiled));
+    if (info.precompiled != 0) row("bases", to_hex(info.first) + "-" + to_hex(info.last));
+    row("malformed", counted(info.bad_lines, "line"));
+  }
+  return is_whole(console, list.input()) ? ExitCode::ok : ExitCode::failed;
+}
+
 struct Options {
   std::vector<Source> sources;  ///< one
   SourceOptions opening;
@@ -253,6 +287,9 @@ ExitCode print_groups_of(const Options& options, std::vector<OpenedInput> opened
 
 ExitCode print_info_of(const Options& options, OpenedInput opened, bool as_json,
                        const Console& console) {
+  if (opened.kind == SourceKind::image_list) {
+    return print_list_info(std::move(opened), as_json, console);
+  }
   if (opened.kind == SourceKind::jitdump) {
     return print_dump_info(std::move(opened), options.opening, as_json, console);
   }
@@ -271,8 +308,9 @@ ExitCode print_info_of(const Options& options, OpenedInput opened, bool as_json,
 ExitCode run(const Options& options, const Console& console) {
   const Result<void> number = check_number(options.sources, 1, 1);
   if (!number) return console.fail(number.error());
-  Result<std::vector<OpenedInput>> opened =
-      open_inputs(options.sources.front(), options.opening, console);
+  SourceOptions opening = options.opening;
+  opening.takes_images = options.by.empty();
+  Result<std::vector<OpenedInput>> opened = open_inputs(options.sources.front(), opening, console);
   if (!opened) return console.fail(opened.error());
   const bool as_json = options.format == "json";
   if (!options.by.empty()) return print_groups_of(options, *std::move(opened), as_json, console);

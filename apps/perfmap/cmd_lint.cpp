@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cctype>
 #include <perfmap/diagnostic.hpp>
+#include <perfmap/image_list.hpp>
 #include <perfmap/jitdump.hpp>
 #include <perfmap/lint.hpp>
 #include <perfmap/map.hpp>
@@ -11,6 +12,7 @@
 #include <perfmap/profile/process_tracker.hpp>
 #include <perfmap/profile/snapshot.hpp>
 #include <perfmap/report.hpp>
+#include <span>
 #include <string>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -28,8 +30,8 @@
 namespace perfmap::app {
 namespace {
 
-/// A source of lint: a map or a jitdump, by its content.
-using LintSource = std::variant<Map, Jitdump>;
+/// A source of lint, by its content.
+using LintSource = std::variant<Map, Jitdump, ImageList>;
 
 /// A process among the sources, and its files.
 struct ProcessSource {
@@ -48,6 +50,7 @@ struct LintSources {
 
 Result<LintSource> lint_source_of(OpenedInput opened, const SourceOptions& options) {
   if (opened.kind == SourceKind::jitdump) return LintSource(dump_of(std::move(opened), options));
+  if (opened.kind == SourceKind::image_list) return LintSource(ImageList(std::move(opened.input)));
   Result<Map> map = map_of(std::move(opened), options);
   if (!map) return Failure(std::move(map.error()));
   return LintSource(*std::move(map));
@@ -132,13 +135,20 @@ const Input& input_of(const LintSource& source) {
 
 /// The text that findings are about.
 std::string_view text_of(const LintSource& source) {
-  const Map* const map = std::get_if<Map>(&source);
-  return map != nullptr ? map->text() : std::get<Jitdump>(source).bytes();
+  if (const Map* const map = std::get_if<Map>(&source)) return map->text();
+  if (const ImageList* const list = std::get_if<ImageList>(&source)) return list->text();
+  return std::get<Jitdump>(source).bytes();
 }
 
-/// The source with its findings, for rules about several sources. Borrows both.
-LintedFile linted(const LintSource& source, Diagnostics& problems) {
-  return {std::get_if<Map>(&source), std::get_if<Jitdump>(&source), &problems};
+/// The maps and dumps with their findings, for rules about several sources. Borrows both.
+std::vector<LintedFile> linted(std::span<const LintSource> sources, std::span<Diagnostics> all) {
+  std::vector<LintedFile> files;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const LintSource& source = sources[i];
+    if (std::holds_alternative<ImageList>(source)) continue;
+    files.push_back({std::get_if<Map>(&source), std::get_if<Jitdump>(&source), &all[i]});
+  }
+  return files;
 }
 
 struct FixOptions {
@@ -284,17 +294,15 @@ Result<bool> apply_fixes(const LintSource& source, const Diagnostics& found,
                  (found.total() == 0 ? "it has no findings" : "no finding has an automatic fix"));
     return false;
   }
-  return map != nullptr ? fix_map(*map, found, options, console)
-                        : fix_dump(std::get<Jitdump>(source), found, options, console);
+  if (map != nullptr) return fix_map(*map, found, options, console);
+  const Jitdump* const dump = std::get_if<Jitdump>(&source);
+  return dump != nullptr ? fix_dump(*dump, found, options, console) : Result<bool>(false);
 }
 
 std::vector<LintedFile> files_of(const ProcessSource& process, const LintSources& sources,
                                  std::vector<Diagnostics>& all) {
-  std::vector<LintedFile> files;
-  for (std::size_t i = process.first; i < process.first + process.count; ++i) {
-    files.push_back(linted(sources.files[i], all[i]));
-  }
-  return files;
+  return linted(std::span(sources.files).subspan(process.first, process.count),
+                std::span(all).subspan(process.first, process.count));
 }
 
 /// Compares the files of each process with the process; see lint_process(). Findings about files
@@ -331,11 +339,7 @@ Result<void> check_recording(const std::string& path, const LintSources& sources
   const Result<Recording> recording = open_recording(path);
   if (!recording) return Failure(recording.error());
   const Step step(console, "reading " + path);
-  std::vector<LintedFile> files;
-  for (std::size_t i = 0; i < sources.files.size(); ++i) {
-    files.push_back(linted(sources.files[i], all[i]));
-  }
-  lint_recording(*recording, files);
+  lint_recording(*recording, linted(sources.files, all));
   if (recording->input().was_truncated()) {
     return Failure({Errc::io, path + " was truncated while it was read", 0, {}});
   }
@@ -472,6 +476,8 @@ Diagnostics findings_of(const LintSource& source, std::span<const pid_t> namespa
   Diagnostics found = make_collector(options);
   if (const auto* const dump = std::get_if<Jitdump>(&source)) {
     lint(*dump, found, namespace_pids);
+  } else if (const auto* const list = std::get_if<ImageList>(&source)) {
+    lint(*list, found);
   } else {
     lint(std::get<Map>(source), found);
   }
@@ -515,9 +521,7 @@ void check_together(const std::vector<LintSource>& sources, std::vector<Diagnost
                     const Console& console) {
   if (sources.size() < 2) return;
   const Step step(console, "comparing");
-  std::vector<LintedFile> files;
-  for (std::size_t i = 0; i < sources.size(); ++i) files.push_back(linted(sources[i], all[i]));
-  lint_together(files);
+  lint_together(linted(sources, all));
 }
 
 bool is_whole(const Console& console, const std::vector<LintSource>& sources) {
@@ -675,6 +679,7 @@ void declare_lint(CommandOptions& command) {
   Options& options = command.runs(run, choose_format_of);
   options.opening.takes_others = false;
   options.opening.needs_magic = false;
+  options.opening.takes_images = true;
   add_sources(command, options.sources, {.help = "Maps and jitdumps: paths, '-' or pids"});
   add_source_options(command, options.opening);
   add_output_format(command, "--format", options.format,

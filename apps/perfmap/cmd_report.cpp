@@ -2,9 +2,11 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <deque>
 #include <perfmap/profile/report.hpp>
 #include <perfmap/profile/report_comparison.hpp>
 #include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <unistd.h>
@@ -31,7 +33,8 @@ struct ReportOptions : RecordedStacksOptions {
   bool by_total = false;
   bool merge_tiers = true;
   bool inlines = false;
-  std::string baseline;
+  std::vector<std::string> baselines;
+  std::vector<std::string> newer;  ///< recordings beside `recording` to compare
   ComparisonOptions comparing;
   std::optional<std::uint64_t> fail_above_ppm;
 };
@@ -50,7 +53,7 @@ Result<void> check_comparison(const ReportOptions& options) {
   const auto fail = [](const std::string& why) -> Result<void> {
     return Failure({Errc::invalid_argument, why, 0, {}});
   };
-  const bool is_one = options.baseline.empty();
+  const bool is_one = options.baselines.empty();
   if (is_one && options.format == "github") return fail("--format github needs --baseline");
   if (is_one) return {};
   if (has_trees(options)) return fail("--baseline does not support --callers and --callees");
@@ -61,7 +64,10 @@ Result<void> check_comparison(const ReportOptions& options) {
   if (!options.sources.empty()) {
     return fail("--baseline does not support further sources: the recordings have other processes");
   }
-  if (options.recording == "-" && options.baseline == "-") {
+  std::vector<std::string> all = options.baselines;
+  all.insert(all.end(), options.newer.begin(), options.newer.end());
+  all.push_back(options.recording);
+  if (std::ranges::count(all, "-") > 1) {
     return fail("standard input can be a source only once");
   }
   return {};
@@ -105,7 +111,10 @@ ProfileReport::Options counting(const ReportOptions& options) {
 
 StackOptions::Names names_of(const ReportOptions& options) {
   if (options.inlines) return StackOptions::Names::inlines;
-  return options.by == ReportBy::line ? StackOptions::Names::lines : StackOptions::Names::symbols;
+  using Names = StackOptions::Names;
+  return options.by == ReportBy::line       ? Names::lines
+         : options.by == ReportBy::function ? Names::jit_lines
+                                            : Names::symbols;
 }
 
 /// "'parse' is in the names of 3 functions: a, b and 1 more"
@@ -274,31 +283,38 @@ ExitCode write_comparison(const ReportComparison& comparison, const ReportOption
 }
 
 ExitCode compare(const ReportOptions& options, const Console& console) {
-  Loaded baseline, newer;
-  ExitCode read = load(options.baseline, options, baseline, console);
-  if (read == ExitCode::ok) read = load(options.recording, options, newer, console);
-  if (read != ExitCode::ok) return read;
+  std::vector<std::string> paths = options.baselines;
+  paths.push_back(options.recording);
+  paths.insert(paths.end(), options.newer.begin(), options.newer.end());
+  std::deque<Loaded> loaded;  // reports refer to their other members
+  std::vector<const ProfileReport*> reports;
+  for (const std::string& path : paths) {
+    const ExitCode read = load(path, options, loaded.emplace_back(), console);
+    if (read != ExitCode::ok) return read;
+    reports.push_back(&*loaded.back().report);
+  }
   ComparisonOptions comparing = options.comparing;
   if (options.fail_above_ppm) {
     comparing.threshold_ppm = std::min(comparing.threshold_ppm, *options.fail_above_ppm);
   }
+  const std::span<const ProfileReport* const> all = reports;
+  const std::size_t count = options.baselines.size();
   const Result<ReportComparison> comparison =
-      compare_reports(*baseline.report, *newer.report, comparing);
+      compare_reports(all.first(count), all.subspan(count), comparing);
   if (!comparison) {
-    return console.fail("cannot compare " + options.baseline + " with " + options.recording + ": " +
-                        comparison.error().message);
+    return console.fail("cannot compare " + options.baselines.front() + " with " +
+                        options.recording + ": " + comparison.error().message);
   }
   const ExitCode result = write_comparison(*comparison, options, console);
   if (result == ExitCode::failed) return result;
-  note(baseline, options, console);
-  note(newer, options, console);
+  for (const Loaded& one : loaded) note(one, options, console);
   return result;
 }
 
 ExitCode run_report(const ReportOptions& options, const Console& console) {
   const Result<void> checked = check_options(options);
   if (!checked) return console.fail(checked.error());
-  if (!options.baseline.empty()) return compare(options, console);
+  if (!options.baselines.empty()) return compare(options, console);
   Loaded loaded;
   const ExitCode read = load(options.recording, options, loaded, console);
   if (read != ExitCode::ok) return read;
@@ -357,8 +373,15 @@ std::optional<std::uint64_t> parse_percent(std::string_view text) {
 }
 
 void add_comparison(CommandOptions& command, ReportOptions& options) {
-  const Option baseline = command.value("--baseline", options.baseline, kFile,
-                                        "Compare with this recording or pprof profile");
+  const Take take_baseline = [&options](const std::string& text) {
+    options.baselines.push_back(text);
+  };
+  // In order: whether a positional is a recording depends on it.
+  const Option baseline = command
+                              .values("--baseline", take_baseline, kFile,
+                                      "Compare with this recording or pprof profile; with "
+                                      "several, how much recordings differ is measured")
+                              .in_order();
   const auto check = [](const std::string& text) {
     return parse_percent(text) ? "" : "'" + text + "' is not a percentage";
   };
@@ -373,6 +396,7 @@ void add_comparison(CommandOptions& command, ReportOptions& options) {
     options.comparing.function = text;
     options.comparing.normalize = text == "samples" ? Normalize::samples
                                   : text == "time"  ? Normalize::time
+                                  : text == "none"  ? Normalize::none
                                                     : Normalize::function;
   };
   command
@@ -388,8 +412,8 @@ void add_comparison(CommandOptions& command, ReportOptions& options) {
       .needs(baseline);
   command
       .value("--normalize", take_normalize, "HOW",
-             "Compare shares of the samples, load over time, or cost by sample of a function: "
-             "samples, time or its name (default: samples)")
+             "Compare shares of the samples, load over time, processor time as it is, or cost by "
+             "sample of a function: samples, time, none or its name (default: samples)")
       .check([](const std::string& text) { return text.empty() ? "no function is named" : ""; })
       .needs(baseline);
 }
@@ -402,7 +426,11 @@ void declare_report(CommandOptions& command) {
   add_recording(
       command, options,
       "A recording of perf record, a pprof profile, or '-'. Further arguments are maps and "
-      "jitdumps, which are used for all processes");
+      "jitdumps, which are used for all processes; with --baseline, further recordings of the "
+      "same program",
+      [&options](const std::string& text) {
+        return !options.baselines.empty() && (options.newer.push_back(text), true);
+      });
   add_output_format(command, "--format", options.format, {"text", "json", "csv", "github"},
                     kSuffixes, "text");
   add_output(command, options.output);

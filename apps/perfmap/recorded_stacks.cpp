@@ -193,10 +193,12 @@ Result<void> check_recorded_options(const RecordedStacksOptions& options) {
   return check_directories({options.map_dir, options.symfs});
 }
 
-void add_recording(CommandOptions& command, RecordedStacksOptions& options,
-                   const std::string& help) {
-  const auto take_recording = [&options](const std::string& text) {
-    return options.recording.empty() && (options.recording = text, true);
+void add_recording(CommandOptions& command, RecordedStacksOptions& options, const std::string& help,
+                   const std::function<bool(const std::string&)>& take_more) {
+  const auto take_recording = [&options, take_more](const std::string& text) {
+    if (!options.recording.empty()) return take_more && take_more(text);
+    options.recording = text;
+    return true;
   };
   add_sources(command, options.sources,
               {.name = "recording",

@@ -34,9 +34,10 @@ struct RecordedStacksOptions {
   std::function<void(StackOptions&)> watch = nullptr;
 };
 
-/// RECORDING and further sources of names.
-void add_recording(CommandOptions& command, RecordedStacksOptions& options,
-                   const std::string& help);
+/// RECORDING and further sources of names. `take_more` takes a positional after RECORDING that is
+/// not a source, and returns true; null: all are sources.
+void add_recording(CommandOptions& command, RecordedStacksOptions& options, const std::string& help,
+                   const std::function<bool(const std::string&)>& take_more = nullptr);
 /// --pid, --tid, --comm, --event, --from, --to-time.
 void add_filters(CommandOptions& command, RecordedStacksOptions& options);
 /// --max-stack, --stitch, --scan, --jit-cfi, --threads.

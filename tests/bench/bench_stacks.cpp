@@ -214,6 +214,28 @@ void bench_names(const Files& files) {
   std::filesystem::remove(injected);
 }
 
+bool is_installed(const char* program) {
+  return std::system((std::string("command -v ") + program + " >/dev/null 2>&1").c_str()) == 0;
+}
+
+/// From the recording to the numbers of each function, and to those of each instruction of one.
+void bench_reports(const Files& files) {
+  const std::string data = recording("native");
+  const Command report = {files.program, "report", data, "--no-kernel"};
+  print_times(
+      "native: report, perf report --children", 3, report,
+      {{"perf", "report", "--stdio", "--children", "--no-inline", "-g", "none", "-i", data}}, 7);
+  print_times("native: annotate, perf annotate", 3, {files.program, "annotate", data, "work"},
+              {{"perf", "annotate", "--stdio", "-i", data, "-s", "(anonymous namespace)::work"}},
+              1);
+  if (!is_installed("go")) return;
+  const std::string profile = kPlace + "/native.pb.gz";
+  run({files.program, "stacks", data, "-o", profile});
+  print_times("native: report of pprof, go tool pprof -top", 5, {files.program, "report", profile},
+              {{"go", "tool", "pprof", "-symbolize=none", "-top", profile}}, 1);
+  std::filesystem::remove(profile);
+}
+
 }  // namespace
 
 void bench_stacks(const Files& files) {
@@ -230,6 +252,7 @@ void bench_stacks(const Files& files) {
   }
   bench_whole_runs(files);
   if (has("node")) attempt("node: names", [&] { bench_names(files); });
+  if (has("native")) attempt("native: reports", [&] { bench_reports(files); });
   for (const std::string name : kAll) {
     if (has(name)) print_rooted(name);
   }

@@ -426,7 +426,8 @@ def stacks():
     assert named.count("JS:") > run(f"stacks {NODE / 'perf-603.data'} --map-dir .")[0].count("JS:")
 
 
-@says("`report RECORDING [SOURCE...]`: as `stacks`.", "A pprof profile and `--baseline` take no other sources.")
+@says("`report RECORDING [SOURCE...]`: as `stacks`.", "A pprof profile takes no other sources.",
+      "With `--baseline`, further arguments are further recordings.")
 def report():
     assert run(f"report {RECORDING} -p 4194303")[0] == ""
     named = run(f"report {NODE / 'perf-603.data'} {NODE / 'perf-603.map'}")[0]
@@ -435,6 +436,7 @@ def report():
     assert run("report profile.pb.gz")[0]
     run("report profile.pb.gz a.map", status=2)
     run(f"report {RECORDING} a.map --baseline {RECORDING}", status=2)
+    assert "(mean of 2)" in run(f"report {RECORDING} {RECORDING} --baseline {RECORDING}")[0]
 
 
 @says("`annotate RECORDING FUNCTION`: a word that several functions contain is an error.",

@@ -36,8 +36,8 @@ for source in sorted((ROOT / "apps/perfmap").glob("cmd_*.cpp")):
     if f"`{command}`" not in (ROOT / "CHANGELOG.md").read_text():
         problems.append(f"{command}: not in CHANGELOG.md")
 
-rules = set(re.findall(r'"((?:PM|JD|XF|PL)\d+)"', (ROOT / "lib/include/perfmap/rules.def").read_text()))
-page = set(re.findall(r"^## ((?:PM|JD|XF|PL)\d+)$", (ROOT / "docs/diagnostics.md").read_text(), re.M))
+rules = set(re.findall(r'"((?:PM|JD|XF|PL|DI)\d+)"', (ROOT / "lib/include/perfmap/rules.def").read_text()))
+page = set(re.findall(r"^## ((?:PM|JD|XF|PL|DI)\d+)$", (ROOT / "docs/diagnostics.md").read_text(), re.M))
 if rules != page or not rules:
     problems.append(f"docs/diagnostics.md against rules.def: {sorted(rules ^ page)}")
 

@@ -1,4 +1,5 @@
-// Erlang/OTP: $module:function/arity, $global::stub, either with "-CodeInfoPrologue" appended.
+// Erlang/OTP: $module:function/arity, $global::stub, either with "-CodeInfoPrologue" appended. In a
+// jitdump they have no dollar.
 
 #include <algorithm>
 
@@ -7,8 +8,43 @@
 namespace perfmap::runtimes {
 namespace {
 
+bool is_atom(std::string_view text) noexcept {
+  const auto is_of_atom = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '@' || c == '.';
+  };
+  return !text.empty() && std::ranges::all_of(text, is_of_atom);
+}
+
+bool is_atom_or_quoted(std::string_view text) noexcept {
+  return is_atom(text) || (text.size() > 2 && text.starts_with('\'') && text.ends_with('\''));
+}
+
+/// Without the dollar a name must look like one of Erlang's in all of its parts: the names of other
+/// runtimes have colons and slashes, too.
+std::optional<DecodedName> decode_of_dump(std::string_view raw) {
+  constexpr std::string_view kGlobal = "global::";
+  if (raw.starts_with(kGlobal)) {
+    const std::string_view stub = raw.substr(kGlobal.size());
+    if (!is_atom(stub)) return std::nullopt;
+    return DecodedName{.runtime = Runtime::erlang, .tier = "stub", .function = stub};
+  }
+  const std::size_t colon = raw.find(':');
+  const std::size_t slash = raw.rfind('/');
+  if (colon == std::string_view::npos || slash == std::string_view::npos || slash <= colon + 1) {
+    return std::nullopt;
+  }
+  const std::string_view arity = raw.substr(slash + 1);
+  const bool is_name = is_atom_or_quoted(raw.substr(0, colon)) &&
+                       is_atom_or_quoted(raw.substr(colon + 1, slash - colon - 1)) &&
+                       arity.size() <= 3 && all_digits(arity);
+  if (!is_name) return std::nullopt;
+  return DecodedName{.runtime = Runtime::erlang, .function = raw};
+}
+
 std::optional<DecodedName> decode(std::string_view raw) {
-  if (!raw.starts_with('$') || raw.size() < 4) return std::nullopt;
+  if (!raw.starts_with('$')) return decode_of_dump(raw);
+  if (raw.size() < 4) return std::nullopt;
   if (raw.starts_with("$global::")) {
     return DecodedName{.runtime = Runtime::erlang, .tier = "stub", .function = raw.substr(9)};
   }

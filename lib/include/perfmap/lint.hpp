@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "perfmap/diagnostic.hpp"
+#include "perfmap/image_list.hpp"
 #include "perfmap/index.hpp"
 #include "perfmap/jitdump.hpp"
 #include "perfmap/map.hpp"
@@ -36,6 +37,10 @@ PERFMAP_API void lint(const Map& map, Diagnostics& problems);
 /// writes its own innermost pid, and a snapshot names the file by the outer pid.
 PERFMAP_API void lint(const Jitdump& dump, Diagnostics& problems,
                       std::span<const pid_t> namespace_pids = {});
+
+/// Checks .NET's list of images by the DI rules. O(n log n) for n images, and 80 bytes per image
+/// with precompiled code.
+PERFMAP_API void lint(const ImageList& list, Diagnostics& problems);
 
 /// A map or a dump that lint() has checked, with its findings.
 struct LintedFile {

@@ -79,6 +79,15 @@ struct RowTier {
   friend bool operator==(const RowTier&, const RowTier&) = default;
 };
 
+/// A source line of a row. The file is a number of a pool.
+struct RowLine {
+  std::uint32_t row = 0;
+  std::uint32_t file = 0;
+  std::uint32_t line = 0;
+
+  friend bool operator==(const RowLine&, const RowLine&) = default;
+};
+
 struct HashOf {
   std::size_t operator()(const RowKey& key) const noexcept {
     return Hash()
@@ -91,6 +100,9 @@ struct HashOf {
   }
   std::size_t operator()(const RowTier& tier) const noexcept {
     return Hash().add(std::uint64_t{tier.row} << 32 | tier.tier).value();
+  }
+  std::size_t operator()(const RowLine& line) const noexcept {
+    return Hash().add(line.row).add(std::uint64_t{line.file} << 32 | line.line).value();
   }
 };
 
@@ -116,6 +128,7 @@ Runtime runtime_of(const FrameFunction& function) {
 
 /// What a row is displayed with, but not identified by.
 struct RowFacts {
+  std::uint32_t system_name = 0;
   std::uint32_t module = 0;
   std::uint32_t file = 0;
   bool has_several_modules = false;
@@ -130,6 +143,7 @@ class ReportRows {
   struct Place {
     std::uint32_t row = UINT32_MAX;
     std::uint32_t tier = UINT32_MAX;  ///< position in tiers(); UINT32_MAX: none
+    std::uint32_t line = UINT32_MAX;  ///< the same in lines()
   };
 
   Place of_place(std::uint32_t place) {
@@ -155,6 +169,10 @@ class ReportRows {
     return strings_[tiers_[number].tier];
   }
 
+  std::size_t lines() const noexcept { return lines_.size(); }
+  const RowLine& line(std::uint32_t number) const noexcept { return lines_[number]; }
+  std::string_view file(const RowLine& line) const noexcept { return strings_[line.file]; }
+
   std::string_view name(std::uint32_t row) const noexcept { return strings_[names_[row]]; }
   std::string_view module(std::uint32_t row) const noexcept {
     return facts_[row].has_several_modules ? std::string_view() : strings_[facts_[row].module];
@@ -163,6 +181,7 @@ class ReportRows {
     const RowKey& key = keys_[number];
     return {.number = number,
             .name = name(number),
+            .system_name = strings_[facts_[number].system_name],
             .module = module(number),
             .file = strings_[facts_[number].file],
             .line = key.line,
@@ -185,9 +204,16 @@ class ReportRows {
     const FrameFunction& original = table_.function_of(number);
     const std::uint32_t frame = frames_.of_place(number);
     const std::uint32_t row = add_function(frames_.function(frame), original, frames_.line(frame));
+    Place place{row};
     const bool has_tier = original.kind == FrameKind::jit && !original.tier.empty();
-    if (!has_tier || options_.by == ReportBy::tier) return {row, UINT32_MAX};
-    return {row, tiers_.add({row, strings_.add(original.tier)})};
+    if (has_tier && options_.by != ReportBy::tier) {
+      place.tier = tiers_.add({row, strings_.add(original.tier)});
+    }
+    const std::uint32_t line = table_.place(number).line;
+    if (original.kind == FrameKind::jit && options_.by == ReportBy::function && line != 0) {
+      place.line = lines_.add({row, strings_.add(original.file), line});
+    }
+    return place;
   }
 
   /// `original` still has its tier.
@@ -218,6 +244,7 @@ class ReportRows {
         key.line = line;
         [[fallthrough]];
       default:
+        facts.system_name = strings_.add(original.system_name);
         key.name = strings_.add(shown_name(function));
         key.module = kind == FrameKind::jit ? 0 : module;
     }
@@ -246,6 +273,7 @@ class ReportRows {
   std::vector<std::uint32_t> names_;  // by row
   std::vector<std::uint32_t> comms_;  // by row, of threads and processes
   InternTable<RowTier, HashOf> tiers_;
+  InternTable<RowLine, HashOf> lines_;
   std::vector<Place> places_;  // by place of the table
 };
 
@@ -258,6 +286,7 @@ struct EventCounts {
   std::vector<ReportCounts> selfs;   // by row
   std::vector<ReportCounts> totals;  // by row
   std::vector<ReportCounts> tiers;   // by row and tier
+  std::vector<ReportCounts> lines;   // samples in the code of a line itself
   CountedStacks stacks;
 };
 
@@ -307,6 +336,7 @@ struct ProfileReport::State {
     for (const StackFrame& frame : sample.frames) {
       const ReportRows::Place place = rows.of_place(frame.place);
       if (stack.empty()) at(event.selfs, place.row).add(counts);
+      if (stack.empty() && place.line != UINT32_MAX) at(event.lines, place.line).add(counts);
       stack.push_back(place.row);
       if (seen_rows.is_new(place.row)) at(event.totals, place.row).add(counts);
       const bool has_tier = place.tier != UINT32_MAX;
@@ -389,6 +419,21 @@ void add_tiers(const EventCounts& event, const ReportRows& all,
   }
 }
 
+/// Sets the line of each row that has most samples of its own.
+void set_hottest_lines(const EventCounts& event, const ReportRows& all,
+                       const std::vector<std::size_t>& positions, std::vector<ReportRow>& rows) {
+  std::vector<std::uint64_t> most(rows.size());
+  for (std::uint32_t number = 0; number < event.lines.size(); ++number) {
+    const RowLine& line = all.line(number);
+    const std::uint64_t samples = event.lines[number].samples;
+    const std::size_t position = positions[line.row];
+    if (samples == 0 || samples <= most[position]) continue;
+    most[position] = samples;
+    rows[position].file = all.file(line);
+    rows[position].line = line.line;
+  }
+}
+
 }  // namespace
 
 std::vector<ReportRow> ProfileReport::rows(std::uint32_t number, Order order) const {
@@ -408,6 +453,7 @@ std::vector<ReportRow> ProfileReport::rows(std::uint32_t number, Order order) co
     rows.back().total = event.totals[row];
   }
   add_tiers(event, state.rows, positions, rows);
+  set_hottest_lines(event, state.rows, positions, rows);
   const auto rank = [order](const ReportRow& row) {
     const ReportCounts& first = order == Order::self ? row.self : row.total;
     const ReportCounts& second = order == Order::self ? row.total : row.self;

@@ -158,7 +158,8 @@ Result<void> check_map(std::string_view bytes, const std::string& name,
 bool is_taken(SourceKind kind, const SourceOptions& options) {
   const bool is_other = kind == SourceKind::json || kind == SourceKind::pypylog;
   return kind == SourceKind::perf_map || kind == SourceKind::jitdump ||
-         (is_other && options.takes_others);
+         (is_other && options.takes_others) ||
+         (kind == SourceKind::image_list && options.takes_images);
 }
 
 /// A stream that is to be read as a dump. Damage may be anywhere in it if it is linted.
@@ -243,6 +244,7 @@ StreamCheck check_source_start(std::string name, const SourceOptions& options) {
     if (kind == SourceKind::jitdump) return check_dump_start(begin, name, options);
     if (kind == SourceKind::json) return check_json_start(begin, name);
     if (kind == SourceKind::pypylog) return check_log_start(begin);
+    if (kind == SourceKind::image_list) return StreamStart::accepted;
     if (options.kind.empty()) {
       const Result<void> fits = check_map(begin, name, options);
       if (!fits) return Failure(fits.error());
@@ -257,10 +259,11 @@ std::string with_article(SourceKind kind) {
 }
 
 std::string_view kind_id(SourceKind kind) noexcept {
-  return kind == SourceKind::json      ? "json"
-         : kind == SourceKind::jitdump ? "jitdump"
-         : kind == SourceKind::pypylog ? "pypylog"
-                                       : "perf-map";
+  return kind == SourceKind::json         ? "json"
+         : kind == SourceKind::jitdump    ? "jitdump"
+         : kind == SourceKind::pypylog    ? "pypylog"
+         : kind == SourceKind::image_list ? "image-list"
+                                          : "perf-map";
 }
 
 std::optional<Error> refuse_snapshot(const std::string& path, const std::string& why) {

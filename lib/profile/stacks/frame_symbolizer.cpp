@@ -297,8 +297,7 @@ FrameSymbolizer::Places FrameSymbolizer::of_address(const AddressName& name, con
 /// For JIT code, from its dump.
 void FrameSymbolizer::add_jit_line(const AddressName& name, FrameFunction& function,
                                    FramePlace& place) const {
-  const bool is_wanted = options_.names == StackOptions::Names::lines ||
-                         options_.names == StackOptions::Names::inlines;
+  const bool is_wanted = options_.names >= StackOptions::Names::jit_lines;
   if (!is_wanted || !name.entry || name.sources == nullptr) return;
   const CodeLine* const line =
       line_at(name.sources->resolver().lines(*name.entry), name.entry->address_at_load);

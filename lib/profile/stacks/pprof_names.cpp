@@ -136,6 +136,7 @@ bool PprofProfile::read(std::string_view bytes) {
   ProtoReader reader(bytes);
   bool is_sane = true;
   while (is_sane && reader.next()) {
+    if (!reader.is_bytes() && reader.field() == pprof::string_table) return false;
     if (!reader.is_bytes()) continue;
     switch (reader.field()) {
       case pprof::sample: is_sane = read_sample(reader.bytes()); break;

@@ -9,6 +9,7 @@
 #include "perfmap/profile/stacks.hpp"
 #include "perfmap/runtimes.hpp"
 #include "stacks/gzip_stream.hpp"
+#include "stacks/interning.hpp"
 #include "stacks/pprof_message.hpp"
 #include "stacks/pprof_tables.hpp"
 #include "stacks/writers.hpp"
@@ -83,6 +84,21 @@ class PprofObjects {
     std::uint64_t system_name = 0;
     std::uint64_t file = 0;
   };
+  /// What a function of the table is made of.
+  struct FunctionUse {
+    std::uint64_t position = 0;  // in functions_; UINT64_MAX: none
+    std::uint32_t mapping = 0;   // in the table
+    FrameKind kind = FrameKind::unknown;
+    bool is_inlined = false;
+
+    friend bool operator==(const FunctionUse&, const FunctionUse&) = default;
+  };
+  struct HashOfUse {
+    std::size_t operator()(const FunctionUse& use) const noexcept {
+      const auto kind = static_cast<std::uint64_t>(use.kind);
+      return Hash().add(use.position).add(use.mapping).add(kind << 1 | use.is_inlined).value();
+    }
+  };
   struct Line {
     std::uint64_t function = 0;
     std::uint64_t line = 0;
@@ -105,6 +121,9 @@ class PprofObjects {
   bool add_frames(Location& location, FrameTable& table);
   bool add_frame(const Location& location, const Mapping& mapping, const Line& line,
                  bool is_inlined, FrameTable& table);
+  /// The number of a function of the table; nothing if the budget does not allow it.
+  std::optional<std::uint32_t> add_function(std::uint64_t id, const Mapping& mapping,
+                                            bool is_inlined, FrameTable& table);
 
   template <class T>
   bool add(std::vector<T>& list, const T& element) {
@@ -126,6 +145,8 @@ class PprofObjects {
   IdTable mappings_by_id_;
   std::vector<Function> functions_;
   IdTable functions_by_id_;
+  InternTable<FunctionUse, HashOfUse> uses_;
+  std::vector<std::uint32_t> functions_of_uses_;  // of the table, by use
   std::vector<Line> lines_;
   std::vector<Location> locations_;
   IdTable locations_by_id_;
@@ -137,6 +158,7 @@ bool PprofObjects::read(std::string_view bytes, FrameTable& table) {
   bool is_sane = true;
   while (is_sane && reader.next()) {
     if (reader.field() == pprof::default_sample_type) default_type_ = reader.number();
+    if (!reader.is_bytes() && reader.field() == pprof::string_table) return false;
     if (!reader.is_bytes()) continue;
     switch (reader.field()) {
       case pprof::sample_type: is_sane = read_type(reader.bytes()); break;
@@ -272,10 +294,24 @@ bool PprofObjects::add_frames(Location& location, FrameTable& table) {
 
 bool PprofObjects::add_frame(const Location& location, const Mapping& mapping, const Line& line,
                              bool is_inlined, FrameTable& table) {
-  // With what hash tables need for them.
-  constexpr std::uint64_t kBytes = sizeof(FrameFunction) + sizeof(FramePlace) + 32;
-  if (!budget_.spend(kBytes)) return false;
-  const auto position = functions_by_id_.find(line.function);
+  const auto function = add_function(line.function, mapping, is_inlined, table);
+  if (!function || !budget_.spend(sizeof(FramePlace) + 16)) return false;  // with its hash table
+  constexpr std::uint64_t kMaxNumber = UINT32_MAX;
+  const FramePlace place{.function = *function,
+                         .mapping = mapping.number,
+                         .line = static_cast<std::uint32_t>(std::min(line.line, kMaxNumber)),
+                         .column = static_cast<std::uint32_t>(std::min(line.column, kMaxNumber)),
+                         .map_address = location.address,
+                         .vaddr = location.address};
+  return add(frames_, StackFrame{.ip = location.address, .place = table.add(place)});
+}
+
+std::optional<std::uint32_t> PprofObjects::add_function(std::uint64_t id, const Mapping& mapping,
+                                                        bool is_inlined, FrameTable& table) {
+  const auto position = functions_by_id_.find(id);
+  const FunctionUse use{position.value_or(UINT64_MAX), mapping.number, mapping.kind, is_inlined};
+  const std::uint32_t number = uses_.add(use);
+  if (number < functions_of_uses_.size()) return functions_of_uses_[number];
   const Function named = position ? functions_[*position] : Function();
   FrameFunction function{.name = string(named.name),
                          .system_name = string(named.system_name),
@@ -283,18 +319,17 @@ bool PprofObjects::add_frame(const Location& location, const Mapping& mapping, c
                          .file = string(named.file),
                          .kind = is_inlined ? FrameKind::inlined : mapping.kind};
   if (function.name.empty()) function.name = function.system_name;
+  // The texts are hashed and decoded, so many uses of a long one would take long.
+  const std::uint64_t texts = function.name.size() + function.system_name.size() +
+                              function.module.size() + function.file.size();
+  // With the hash tables.
+  constexpr std::uint64_t kBytes = sizeof(FrameFunction) + sizeof(FunctionUse) + 40;
+  if (!budget_.spend(kBytes + texts)) return std::nullopt;
   if (function.kind == FrameKind::jit) {
     function.tier =
         decode_name(function.system_name.empty() ? function.name : function.system_name).tier;
   }
-  constexpr std::uint64_t kMaxNumber = UINT32_MAX;
-  const FramePlace place{.function = table.add(function),
-                         .mapping = mapping.number,
-                         .line = static_cast<std::uint32_t>(std::min(line.line, kMaxNumber)),
-                         .column = static_cast<std::uint32_t>(std::min(line.column, kMaxNumber)),
-                         .map_address = location.address,
-                         .vaddr = location.address};
-  return add(frames_, StackFrame{.ip = location.address, .place = table.add(place)});
+  return functions_of_uses_.emplace_back(table.add(function));
 }
 
 /// A selected type of values.

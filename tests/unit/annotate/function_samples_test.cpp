@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <ctime>
 
 #include "perfmap/profile/annotate.hpp"
@@ -189,6 +190,58 @@ TEST_CASE("samples before and after a compilation at one address are in differen
   CHECK(versions[2].code == "cd");
   CHECK(versions[2].range == AddressRange{0x9000, 2});
   CHECK(versions[2].since == moved);
+}
+
+TEST_CASE("lines that lie about their code are left out or in order", "[annotate]") {
+  test::DumpBytes dump;
+  dump.header({.pid = 7});
+  dump.debug_info(5, 0x1000,
+                  {{0x0fff, 1, 1, "/a.js"},
+                   {0, 2, 1, "/a.js"},
+                   {0x1002, 3, 1, "/a.js"},
+                   {0x1000, 4, 1, "/a.js"},
+                   {0x1000, 5, 1, "/b.js"},
+                   {0x1003, 6, 1, "/a.js"},
+                   {UINT64_MAX, 7, 1, "/a.js"},
+                   {0x1001, -1, 1, "/a.js"}});
+  const std::uint64_t first = dump.size();
+  dump.load(5, 0x1000, "f", "abc", 1);
+  const auto found = versions(dump.text(), CLOCK_MONOTONIC, {{first, 0x1000}});
+  REQUIRE(found.size() == 1);
+  const std::vector<SourcePlace>& places = found[0].places;
+  CHECK(std::ranges::is_sorted(places, {}, &SourcePlace::offset));
+  for (const SourcePlace& place : places) {
+    CAPTURE(place.offset, place.line);
+    CHECK(place.offset < 3);
+    CHECK(place.file < found[0].files.size());
+  }
+  const auto lines = list_lines(found[0]);
+  for (const LineSamples& line : lines) CHECK((line.line != 0 && line.self <= 1));
+}
+
+TEST_CASE("code of no bytes, and code that overlaps other code, has its own samples",
+          "[annotate]") {
+  test::DumpBytes dump;
+  dump.header({.pid = 7});
+  const std::uint64_t empty = dump.size();
+  dump.load(5, 0x1000, "f", "", 1);
+  const std::uint64_t whole = dump.size();
+  dump.load(6, 0x1000, "f", "abcd", 2);
+  const std::uint64_t inside = dump.size();
+  dump.load(7, 0x1002, "f", "xy", 3);
+  const auto found =
+      versions(dump.text(), CLOCK_MONOTONIC, {{empty, 0x1000}, {whole, 0x1000}, {inside, 0x1002}});
+  REQUIRE(found.size() == 3);
+  CHECK(found[0].code.empty());
+  CHECK_FALSE(found[0].no_code.empty());
+  CHECK(found[1].code == "abcd");
+  CHECK(found[2].code == "xy");
+  CHECK(found[2].since == 7);
+  for (const CodeVersion& version : found) {
+    std::uint64_t samples = 0;
+    list_code(version, nullptr, [&](const ListingRow& row) { samples += row.self; });
+    CHECK(samples == 1);
+  }
 }
 
 TEST_CASE("code has no span if the clocks cannot be compared", "[annotate]") {

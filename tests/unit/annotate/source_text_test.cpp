@@ -1,5 +1,6 @@
 #include <filesystem>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "perfmap/profile/annotate.hpp"
@@ -57,6 +58,40 @@ TEST_CASE("a path of debug information is read only if it is a source file", "[a
     CAPTURE(one.path, text.failures()[0].message);
     CHECK(text.failures()[0].message.find(one.why) != std::string::npos);
   }
+}
+
+TEST_CASE("a device with the name of a source file is not read", "[annotate]") {
+  const test::Scratch scratch;
+  const std::string device = scratch / "zero.c";
+  if (::mknod(device.c_str(), S_IFCHR | 0644, ::makedev(1, 5)) != 0) return;  // only root makes it
+  SourceText text;
+  CHECK_FALSE(text.line(device, 1));
+  REQUIRE(text.failures().size() == 1);
+  CHECK(text.failures()[0].code == Errc::refused);
+}
+
+TEST_CASE("a path that leads up is read only if it ends at a source file", "[annotate]") {
+  const test::Scratch scratch;
+  scratch.write("a.c", "one\n");
+  scratch.write("secret", "two\n");
+  std::filesystem::create_directory(scratch / "src");
+  SourceText text;
+  CHECK(text.line(scratch / "src/../a.c", 1) == "one");
+  CHECK_FALSE(text.line(scratch / "src/../secret", 1));
+  CHECK_FALSE(text.line("/usr/include/../.." + (scratch / "secret"), 1));
+}
+
+TEST_CASE("bytes of a source file that are no text are its lines as they are", "[annotate]") {
+  const test::Scratch scratch;
+  const std::string path = scratch.write("a.c", std::string("a\0b\n\xff\xfe\n\x1b[2J\r\r\n\n", 14));
+  SourceText text;
+  CHECK(text.line(path, 1) == std::string_view("a\0b", 3));
+  CHECK(text.line(path, 2) == "\xff\xfe");
+  CHECK(text.line(path, 3) == "\x1b[2J\r");
+  CHECK(text.line(path, 4) == "");
+  CHECK_FALSE(text.line(path, 5));
+  CHECK_FALSE(text.line(path, UINT32_MAX));
+  CHECK_FALSE(text.line(scratch.write("empty.c", ""), 1));
 }
 
 TEST_CASE("a source file that only another user may read is not shown", "[annotate]") {

@@ -239,4 +239,28 @@ TEST_CASE("JSON has names that are not UTF-8", "[report]") {
   CHECK(json["events"][0]["more_rows"] == 0);
 }
 
+TEST_CASE("a function of JIT code has the line with most samples of its own", "[report]") {
+  test::Stacks stacks;
+  ProfileReport report(stacks.table, stacks.profile, ProfileReport::Options());
+  const FrameFunction jit{.name = "f", .system_name = "f", .file = "a.erl", .kind = FrameKind::jit};
+  const FrameFunction native{
+      .name = "g", .module = "/bin/g", .file = "g.c", .kind = FrameKind::native};
+  const auto add = [&](std::uint32_t leaf, std::uint32_t caller, std::uint64_t count) {
+    const auto frames = stacks.frames({leaf, caller});
+    StackSample sample{.pid = 7, .tid = 7, .period = count};
+    sample.frames = frames;
+    report.add(sample, count);
+  };
+  const std::uint32_t cold = stacks.place(jit, 0x10, 0, 3);
+  const std::uint32_t hot = stacks.place(jit, 0x20, 0, 4);
+  const std::uint32_t other = stacks.place(native, 0x30, 0, 5);
+  add(cold, hot, 2);
+  add(hot, cold, 3);
+  add(other, cold, 50);  // a caller's line does not count
+  const auto rows = report.rows(0);
+  REQUIRE(rows.size() == 2);
+  CHECK((rows[0].name == "g" && rows[0].line == 0));
+  CHECK((rows[1].name == "f" && rows[1].file == "a.erl" && rows[1].line == 4));
+}
+
 }  // namespace perfmap

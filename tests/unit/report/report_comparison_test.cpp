@@ -1,5 +1,7 @@
 #include "perfmap/profile/report_comparison.hpp"
 
+#include <algorithm>
+#include <deque>
 #include <nlohmann/json.hpp>
 #include <random>
 
@@ -16,13 +18,15 @@ using Samples = std::vector<std::pair<const char*, std::uint64_t>>;
 
 /// A report of a program in which `main` called these functions.
 struct Recorded {
-  explicit Recorded(const Samples& samples, std::uint64_t duration_ns = 1'000'000'000) {
+  explicit Recorded(const Samples& samples, std::uint64_t duration_ns = 1'000'000'000)
+      : Recorded(samples, FrameKind::native, duration_ns) {}
+  Recorded(const Samples& samples, FrameKind kind, std::uint64_t duration_ns = 1'000'000'000) {
     const std::uint32_t main = stacks.place(test::kMain, 1, 0);
     report.emplace(stacks.table, stacks.profile, ProfileReport::Options());
     std::uint64_t time = 5;
     for (const auto& [name, count] : samples) {
-      const std::uint32_t place =
-          stacks.place({.name = name, .module = "/bin/app", .kind = FrameKind::native}, 2, 0);
+      const std::uint32_t place = stacks.place(
+          {.name = name, .system_name = name, .module = "/bin/app", .kind = kind}, 2, 0);
       const std::vector<StackFrame> frames = stacks.frames({place, main});
       StackSample sample{.time = time, .pid = 7, .tid = 7, .period = 1'000'000 * count};
       sample.frames = frames;
@@ -35,11 +39,72 @@ struct Recorded {
   std::optional<ProfileReport> report;
 };
 
+Result<ReportComparison> try_to_compare(const Recorded& before, const Recorded& after,
+                                        const ComparisonOptions& options = {}) {
+  const ProfileReport* const baselines[] = {&*before.report};
+  const ProfileReport* const reports[] = {&*after.report};
+  return compare_reports(baselines, reports, options);
+}
+
 ReportComparison compare(const Recorded& before, const Recorded& after,
                          const ComparisonOptions& options = {}) {
-  auto comparison = compare_reports(*before.report, *after.report, options);
+  auto comparison = try_to_compare(before, after, options);
   REQUIRE(comparison);
   return *std::move(comparison);
+}
+
+/// Of several recordings of each version.
+ReportComparison compare(const std::deque<Recorded>& before, const std::deque<Recorded>& after,
+                         const ComparisonOptions& options = {}) {
+  std::vector<const ProfileReport*> baselines, reports;
+  for (const Recorded& one : before) baselines.push_back(&*one.report);
+  for (const Recorded& one : after) reports.push_back(&*one.report);
+  auto comparison = compare_reports(baselines, reports, options);
+  REQUIRE(comparison);
+  return *std::move(comparison);
+}
+
+/// Recordings of a program whose processor time and functions differ by these shares from run to
+/// run. `first` multiplies the work of the first function.
+class NoisyProgram {
+ public:
+  NoisyProgram(unsigned seed, double of_time, double of_function)
+      : random_(seed), of_time_(of_time), of_function_(of_function) {}
+
+  std::deque<Recorded> record(std::size_t count, double first = 1) {
+    constexpr const char* kNames[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+    std::deque<Recorded> recordings;
+    for (std::size_t i = 0; i < count; ++i) {
+      const double speed = near_one(of_time_);
+      Samples samples;
+      double mean = 1200;
+      for (const char* const name : kNames) {
+        const double expected = mean * speed * near_one(of_function_);
+        std::poisson_distribution<std::uint64_t> taken(samples.empty() ? first * expected
+                                                                       : expected);
+        samples.emplace_back(name, taken(random_));
+        mean /= 2;
+      }
+      recordings.emplace_back(samples);
+    }
+    return recordings;
+  }
+
+ private:
+  double near_one(double deviation) {
+    return std::max(0.1, std::normal_distribution(1.0, deviation)(random_));
+  }
+
+  std::mt19937 random_;
+  double of_time_;
+  double of_function_;
+};
+
+const ComparedFunction* find(const ReportComparison& comparison, std::string_view name) {
+  for (const ComparedFunction& function : comparison.functions) {
+    if (function.name == name) return &function;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -97,7 +162,7 @@ TEST_CASE("a comparison by time takes the length of the recordings into account"
   CHECK(found.functions[0].change_ppm == 500'000);
   CHECK(found.total.change_ppm == 500'000);
   const Recorded timeless({{"a", 1000}});
-  const auto failed = compare_reports(*before.report, *timeless.report, {Normalize::time});
+  const auto failed = try_to_compare(before, timeless, {Normalize::time});
   REQUIRE_FALSE(failed);
   CHECK(failed.error().code == Errc::invalid_argument);
 }
@@ -109,14 +174,30 @@ TEST_CASE("a comparison by a function takes the amount of its work into account"
   REQUIRE(found.functions.size() == 1);
   CHECK(found.functions[0].name == "b");
   CHECK(found.functions[0].change_ppm == 500'000);
-  CHECK_FALSE(compare_reports(*before.report, *after.report, {Normalize::function, "other"}));
+  CHECK_FALSE(try_to_compare(before, after, {Normalize::function, "other"}));
+}
+
+TEST_CASE("a function of a script is the same in another directory and at another line",
+          "[report]") {
+  const Recorded before({{"JS:*parse /old/app.js:1:15", 1000}, {"JS:* /old/app.js:8:9", 500}},
+                        FrameKind::jit);
+  const Recorded after({{"JS:^parse /new/app.js:3:15", 1000}, {"JS:* /new/app.js:10:9", 900}},
+                       FrameKind::jit);
+  const ReportComparison found = compare(before, after);
+  CHECK(found.compared == 3);  // and main
+  REQUIRE(found.functions.size() == 2);
+  for (const ComparedFunction& function : found.functions) {
+    const bool is_parse = function.name == "parse /new/app.js:3:15";
+    CHECK(function.old_samples == (is_parse ? 1000 : 500));
+    CHECK(function.new_samples == (is_parse ? 1000 : 900));
+  }
 }
 
 TEST_CASE("recordings without samples, or without a common event, are not compared", "[report]") {
   const Recorded before({{"a", 10}});
   const Recorded none({});
-  CHECK_FALSE(compare_reports(*before.report, *none.report, {}));
-  CHECK_FALSE(compare_reports(*none.report, *before.report, {}));
+  CHECK_FALSE(try_to_compare(before, none));
+  CHECK_FALSE(try_to_compare(none, before));
 }
 
 TEST_CASE("of two recordings of a program, one in twenty is called changed at most", "[report]") {
@@ -138,6 +219,71 @@ TEST_CASE("of two recordings of a program, one in twenty is called changed at mo
     alarms += found.functions.empty() && found.total.change == Change::same ? 0 : 1;
   }
   CHECK(alarms <= 20);
+}
+
+TEST_CASE("of several recordings of a program, one in twenty is called changed at most",
+          "[report]") {
+  struct Case {
+    std::size_t before, after;
+    double of_time, of_function;
+  };
+  const auto c = GENERATE(values<Case>({
+      {4, 1, 0.02, 0.02},
+      {3, 2, 0.0, 0.0},
+      {5, 5, 0.1, 0.0},
+      {8, 1, 0.3, 0.1},  // more than is assumed of one recording
+  }));
+  const auto how = GENERATE(Normalize::samples, Normalize::none);
+  CAPTURE(c.before, c.after, c.of_time, how);
+  NoisyProgram program(11, c.of_time, c.of_function);
+  int alarms = 0;
+  for (int i = 0; i < 400; ++i) {
+    const ReportComparison found = compare(program.record(c.before), program.record(c.after),
+                                           {.normalize = how, .threshold_ppm = 0});
+    alarms += found.functions.empty() && found.total.change == Change::same ? 0 : 1;
+  }
+  CHECK(alarms <= 20);
+}
+
+TEST_CASE("several recordings show a growth of 10 % that one does not", "[report]") {
+  NoisyProgram program(5, 0.01, 0.005);
+  int by_one = 0;
+  int by_several = 0;
+  for (int i = 0; i < 50; ++i) {
+    // The first function takes half of the time.
+    const std::deque<Recorded> before = program.record(5);
+    const std::deque<Recorded> after = program.record(3, 1.2);
+    const ComparisonOptions options{.normalize = Normalize::none};
+    const auto is_found = [](const ReportComparison& found) {
+      return found.total.change == Change::grew && find(found, "a") != nullptr &&
+             found.functions.size() == 1;
+    };
+    by_one += is_found(compare(before.front(), after.front(), options)) ? 1 : 0;
+    by_several += is_found(compare(before, after, options)) ? 1 : 0;
+  }
+  CHECK(by_one == 0);
+  CHECK(by_several >= 47);
+}
+
+TEST_CASE("recordings of one side are shown by their means", "[report]") {
+  std::deque<Recorded> before, after;
+  for (const std::uint64_t count : {990, 1000, 1000, 1010})
+    before.emplace_back(Samples{{"a", count}});
+  after.emplace_back(Samples{{"a", 2000}});
+  const ReportComparison found = compare(before, after, {.normalize = Normalize::none});
+  CHECK(found.before.count == 4);
+  CHECK(found.total.old_samples == 4000);
+  CHECK(found.total.change_ppm == 1'000'000);
+  const std::string text =
+      test::written([&](OutputFile& out) { write_comparison_text(found, out, false); });
+  CHECK(text.starts_with("total of cpu-clock: 1.000 s before (mean of 4), 2.000 s now, +100.00%"));
+}
+
+TEST_CASE("a side without recordings is not compared", "[report]") {
+  const Recorded one({{"a", 10}});
+  const ProfileReport* const reports[] = {&*one.report};
+  CHECK_FALSE(compare_reports(reports, {}, {}));
+  CHECK_FALSE(compare_reports({}, reports, {}));
 }
 
 TEST_CASE("the texts of a comparison", "[report]") {

@@ -99,6 +99,24 @@ TEST_CASE("Erlang: names have a module, a function and an arity", "[names]") {
       foreign("$a:b/x"),
       foreign("$a:b"),
       {"$global::x", Runtime::erlang, "x", "", 0},
+      // Of jitdumps.
+      {"erl_eval:expr/6", Runtime::erlang, "erl_eval:expr/6", "", 0},
+      {"a:'-f/4-fun-1-'/5", Runtime::erlang, "a:'-f/4-fun-1-'/5", "", 0},
+      {"'Elixir.Enum':map/2", Runtime::erlang, "'Elixir.Enum':map/2", "", 0},
+      {"erlang:'/'/2", Runtime::erlang, "erlang:'/'/2", "", 0},
+      {"global::arith_compare_shared", Runtime::erlang, "arith_compare_shared", "", 0},
+      foreign("global::f()"),
+      foreign("global::"),
+      foreign("a:b/x"),
+      foreign("a:b/1234"),
+      foreign("a:/1"),
+      foreign(":b/1"),
+      foreign("a::b/1"),
+      foreign("a b:c/1"),
+      foreign("a:b c/1"),
+      foreign("a:/b/1"),
+      foreign("http://host/1"),
+      foreign("a:''/1"),
   })));
 }
 

@@ -1,8 +1,10 @@
+#include <chrono>
 #include <protozero/pbf_writer.hpp>
 #include <string>
 #include <vector>
 
 #include "perfmap/profile/stacks.hpp"
+#include "stacks/gzip_stream.hpp"
 #include "support/catch.hpp"
 #include "support/stacks.hpp"
 
@@ -62,6 +64,10 @@ class Profile {
     protozero::pbf_writer label(writer, 3);
     label.add_int64(1, text("comm"));
     label.add_int64(2, text(comm));
+  }
+  /// A field of the profile as it is.
+  void raw(std::uint32_t field, const std::string& message) {
+    writer_.add_bytes(field, message.data(), message.size());
   }
   std::string bytes() const {
     std::string all = bytes_;
@@ -218,6 +224,124 @@ TEST_CASE("bytes that are not a pprof profile are refused", "[pprof]") {
     REQUIRE_FALSE(reader);
     CHECK(reader.error().code == Errc::bad_format);
   }
+}
+
+TEST_CASE("a torn pprof profile is refused, or gives the samples before the end", "[pprof]") {
+  Profile profile = cpu_profile();
+  profile.sample({3, 1, 2}, {2, 20}, 7, "app");
+  const std::string whole = profile.bytes();
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    CAPTURE(size);
+    const std::string torn = whole.substr(0, size);
+    const auto reader = PprofReader::open(torn, {});
+    // Strings come last, so a profile that ends between two of them lacks names.
+    if (!reader) CHECK(reader.error().code == Errc::bad_format);
+    if (reader) CHECK(may_be_pprof(torn));
+    if (reader) CHECK(read(torn).lines.size() == 1);
+  }
+}
+
+TEST_CASE("ids and indices of a pprof profile that lead nowhere give no name", "[pprof]") {
+  Profile profile;
+  profile.type("samples", "count");
+  profile.location(1, 77, {1});          // a mapping and a function that do not exist
+  profile.location(2, UINT64_MAX, {2});  // a function whose name does not exist
+  std::string function;
+  protozero::pbf_writer writer(function);
+  writer.add_uint64(1, 2);
+  writer.add_uint64(2, UINT64_MAX);
+  writer.add_uint64(3, std::uint64_t{1} << 40);
+  writer.add_uint64(4, 4'000'000'000);
+  profile.raw(5, function);
+  profile.sample({1, 2, 0, UINT64_MAX}, {1});
+  CHECK(read(profile.bytes()).lines == Lines{"0  0 1*1 /unknown/10;/unknown/20"});
+}
+
+TEST_CASE("ids of a pprof profile that name each other, or several objects, are no cycle",
+          "[pprof]") {
+  Profile profile;
+  profile.type("samples", "count");
+  profile.mapping(1, "/bin/app");
+  profile.function(1, "one");
+  profile.function(1, "again");       // the first counts
+  profile.location(1, 1, {1, 1, 1});  // inlined into itself
+  profile.location(1, 1, {});         // the first counts
+  profile.sample({1, 1}, {1});        // recursion
+  const Lines lines = read(profile.bytes()).lines;
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0] ==
+        "0  0 1*1 one/inlined/10;one/inlined/10;one/native/10;one/inlined/10;one/inlined/10;"
+        "one/native/10");
+}
+
+TEST_CASE("lengths of a pprof profile that are larger than it are refused", "[pprof]") {
+  Profile profile = cpu_profile();
+  profile.sample({1}, {1, 10});
+  const std::string sane = profile.bytes();
+  for (const std::string& lie : {
+           std::string("\x12\xff\xff\xff\xff\x0f"),                          // a sample of 4 GiB
+           std::string("\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),      // of 2^64 - 1 bytes
+           std::string("\x32\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"),  // no varint
+           std::string("\x22\x02\x22\x7f"),  // a location whose line is longer than it
+           std::string("\x0b"),              // a group
+           std::string("\x07"),              // no type of fields
+       }) {
+    const auto reader = PprofReader::open(sane + lie, {});
+    CHECK_FALSE(reader);
+    if (!reader) CHECK(reader.error().code == Errc::bad_format);
+  }
+  // A sample is read when the profile is.
+  const auto reader = PprofReader::open(sane + std::string("\x12\x02\x0a\x7f"), {});
+  REQUIRE(reader);
+  CHECK_FALSE(read(sane + std::string("\x12\x02\x0a\x7f")).result);
+}
+
+TEST_CASE("a string table of another type is refused by all readers of pprof", "[pprof]") {
+  for (const std::string& strings : {std::string("\x30\x01\x32\x00", 4),         // a number first
+                                     std::string("\x35\0\0\0\0\x32\x00", 7)}) {  // 4 bytes first
+    CHECK_FALSE(may_be_pprof(strings));
+    CHECK_FALSE(PprofReader::open(strings, {}));
+    test::written([&](OutputFile& out) { CHECK_FALSE(name_pprof(strings, {}, out)); });
+  }
+}
+
+TEST_CASE("a compressed pprof profile that expands too far is refused", "[pprof]") {
+  const std::string bomb = test::written([](OutputFile& out) {
+    GzipStream gzip(out);
+    gzip.write(std::string(std::size_t{80} << 20, '\0'));
+    gzip.finish();
+  });
+  REQUIRE(bomb.size() < 100'000);
+  const auto reader = PprofReader::open(bomb, {});
+  REQUIRE_FALSE(reader);
+  CHECK(reader.error().code == Errc::too_large);
+}
+
+TEST_CASE("a long name costs its length once, not for each location that has it", "[pprof]") {
+  Profile profile;
+  profile.type("samples", "count");
+  profile.mapping(1, "//anon");
+  profile.function(1, "JS:*" + std::string(std::size_t{4} << 20, 'x') + " /a.js:1:1");
+  for (std::uint64_t id = 1; id <= 100'000; ++id) profile.location(id, 1, {1});
+  profile.sample({1, 100'000}, {1});
+  const std::string bytes = profile.bytes();
+  const auto start = std::chrono::steady_clock::now();
+  CHECK(PprofReader::open(bytes, {}));
+  // For each location it would be 400 GB.
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(20));
+}
+
+TEST_CASE("mappings cannot multiply the length of a name", "[pprof]") {
+  Profile profile;
+  profile.type("samples", "count");
+  profile.function(1, std::string(std::size_t{4} << 20, 'x'));
+  for (std::uint64_t id = 1; id <= 20'000; ++id) {
+    profile.mapping(id, "/bin/" + std::to_string(id));
+    profile.location(id, id, {1});
+  }
+  const auto reader = PprofReader::open(profile.bytes(), {});
+  REQUIRE_FALSE(reader);
+  CHECK(reader.error().code == Errc::too_large);
 }
 
 TEST_CASE("a profile that perfmap wrote has the samples of its stacks", "[pprof]") {

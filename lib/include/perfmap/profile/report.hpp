@@ -47,11 +47,14 @@ struct ReportCounts {
 /// processes that ran it. Neither addresses nor, with `merge_tiers`, compiler tiers matter. An
 /// inlined function is the same as its other code.
 struct ReportRow {
-  std::uint32_t number = 0;      ///< for ProfileReport::callers() and callees()
-  std::string_view name = {};    ///< function, module, thread, …; never empty
+  std::uint32_t number = 0;    ///< for ProfileReport::callers() and callees()
+  std::string_view name = {};  ///< function, module, thread, …; never empty
+  /// Of a function: the linker's or the runtime's name of it, of one of its tiers; may be empty.
+  std::string_view system_name = {};
   std::string_view module = {};  ///< path; empty: unknown, or several perf maps or dumps
   std::string_view file = {};    ///< of the source; empty: unknown
-  std::uint32_t line = 0;        ///< 0: unknown
+  /// 0: unknown. Of a function of JIT code, the line with most samples; other functions have none.
+  std::uint32_t line = 0;
   FrameKind kind = FrameKind::unknown;
   std::vector<std::string_view> tiers = {};  ///< of JIT code, the one with most samples first
   pid_t pid = 0;                             ///< of a thread or process

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,9 +12,10 @@
 
 namespace perfmap {
 
-/// How to make the samples of two recordings comparable.
+/// How to make the samples of recordings comparable.
 struct ComparisonOptions {
   enum class Normalize : std::uint8_t {
+    none,      ///< not at all: processor time is compared, of recordings of the same work
     samples,   ///< by all samples: shares are compared
     time,      ///< by the time from the first to the last sample: load is compared
     function,  ///< by the samples in a function and in what it called: cost of its work
@@ -24,17 +26,17 @@ struct ComparisonOptions {
   std::uint64_t threshold_ppm = 10'000;
 };
 
-/// A function in two recordings.
+/// A function in the recordings of both sides.
 struct ComparedFunction {
   enum class Change : std::uint8_t { same, grew, shrank, appeared, vanished };
 
   std::string_view name = {};
   std::string_view module = {};
   FrameKind kind = FrameKind::unknown;
-  std::uint64_t old_samples = 0;  ///< in the function itself
+  std::uint64_t old_samples = 0;  ///< in the function itself, in all recordings of the side
   std::uint64_t new_samples = 0;
-  /// The normalised samples of the new recording less those of the baseline, in millionths of the
-  /// baseline's total.
+  /// The normalised samples of a new recording less those of a baseline, in millionths of the
+  /// baseline's total: means of the recordings of each side.
   std::int64_t change_ppm = 0;
   /// That this is not chance, in millionths.
   std::uint64_t confidence_ppm = 0;
@@ -43,9 +45,15 @@ struct ComparedFunction {
 /// "same", "grew", "shrank", "appeared", "vanished".
 PERFMAP_API std::string_view to_string(ComparedFunction::Change change) noexcept;
 
-/// Two recordings. Views live as long as the reports.
+/// The recordings of a side.
+struct ComparedRecordings {
+  ProfileReport::Event event = {};  ///< of the first one, with the total of all
+  std::uint64_t count = 0;
+};
+
+/// Recordings of two versions of a program. Views live as long as the reports.
 struct ReportComparison {
-  ProfileReport::Event old_event = {}, new_event = {};
+  ComparedRecordings before = {}, after = {};
   /// All processor time, or samples if the event is not a time: not normalised by samples.
   ComparedFunction total = {};
   /// Those that changed, the largest change first.
@@ -57,19 +65,23 @@ struct ReportComparison {
 };
 
 /// Compares the self samples of functions: by name and, except for JIT code, the file name of the
-/// module, so neither addresses, pids, tiers nor directories matter. Both reports must count by
-/// function. Compares the first event that both have, else their only events.
+/// module. A function of a script is identified by its own name and the name of its file; those
+/// without a name are one. So neither addresses, pids, tiers, directories nor lines matter. All
+/// reports must count by function. Compares the first event that all have, else their only events.
 ///
 /// A change counts if it is at least the threshold, and would happen by chance in at most one of
-/// twenty comparisons of the same program, however many functions are compared (Bonferroni).
-/// Samples of a function vary by their square root, and by a further 5 % from run to run,
-/// the total by 10 %.
+/// twenty comparisons of the same program, however many functions are compared (Bonferroni). With
+/// five recordings, both sides together, how much the recordings of a side differ is measured:
+/// the total of each side is compared as in a t-test, the functions as in a moderated one, whose
+/// prior variance comes from all functions. With fewer recordings it is assumed: samples of a
+/// function vary by their square root, and by a further 5 % from run to run, processor time by
+/// 10 %.
 ///
-/// Fails with invalid_argument if the reports have no event in common, or the events have no times
-/// or no samples in the function, as `options` need. O(n log n).
-PERFMAP_API Result<ReportComparison> compare_reports(const ProfileReport& baseline,
-                                                     const ProfileReport& report,
-                                                     const ComparisonOptions& options);
+/// Fails with invalid_argument if a side has no report, the reports have no event in common, or the
+/// events have no times or no samples in the function, as `options` need. O(n log n).
+PERFMAP_API Result<ReportComparison> compare_reports(
+    std::span<const ProfileReport* const> baselines, std::span<const ProfileReport* const> reports,
+    const ComparisonOptions& options);
 
 /// A table of the changes, for people; see write_report_text().
 PERFMAP_API void write_comparison_text(const ReportComparison& comparison, OutputFile& out,

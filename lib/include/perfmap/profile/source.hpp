@@ -71,6 +71,7 @@ struct SourceOptions {
   bool stop_at_close = false;  ///< read a jitdump up to its CLOSE record only, as perf does
   bool needs_magic = true;   ///< false: kind "jitdump" also takes files that are not one, for lint
   bool takes_others = true;  ///< false: only maps and dumps, not files that can be converted to one
+  bool takes_images = false;   ///< also .NET's list of images, which has no names
   std::uint32_t dump_pid = 0;  ///< pid for a jitdump that is made from a log, which has no pid
   /// Limit for the jitdumps that are made from JSON and logs, for all sources together.
   std::uint64_t max_made_bytes = JitdumpBytes::kMaxBytes;

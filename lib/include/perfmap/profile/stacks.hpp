@@ -71,10 +71,11 @@ struct StackFilter {
 /// How to convert samples to stacks with names.
 struct StackOptions {
   enum class Names : std::uint8_t {
-    none,     ///< addresses and mappings
-    symbols,  ///< functions
-    lines,    ///< functions and source lines
-    inlines,  ///< functions, source lines, and inlined functions
+    none,       ///< addresses and mappings
+    symbols,    ///< functions
+    jit_lines,  ///< functions, and source lines of JIT code, which cost little
+    lines,      ///< functions and source lines
+    inlines,    ///< functions, source lines, and inlined functions
   };
   /// Returns the perf map and jitdumps of a recorded process. Called once for each program that it
   /// ran, at the first sample of the process or of a process forked from it; and again after it has
