@@ -340,6 +340,7 @@ void print_process(const RecordedProcessState& process, const Console& console) 
 }
 
 void print_summary(const Kept& kept, const std::string& typed, const Console& console) {
+  if (console.quiet()) return;
   constexpr std::size_t kMaxShown = 8;
   const RecordingDiagnosis& diagnosis = kept.diagnosis;
   console.note("recorded " + counted(diagnosis.total.samples, "sample") + " in " +
