@@ -133,18 +133,14 @@ class InterruptGuard {
   std::array<struct sigaction, 2> before_ = {};
 };
 
-/// Waits until perf ends, the time is over, or the user interrupts. Returns perf's exit status.
-int wait_for(PerfRun& perf, std::uint64_t duration_ns) {
+/// Waits until perf ends, or the user interrupts. Returns perf's exit status.
+int wait_for(PerfRun& perf) {
   constexpr int kMoment = 50;
-  constexpr std::uint64_t kMillisecond = 1'000'000;
-  std::uint64_t waited_ns = 0;
   bool was_stopped = false;
   for (;;) {
     if (const auto status = perf.wait(kMoment)) return *status;
-    waited_ns += kMoment * kMillisecond;
-    const bool is_over = duration_ns != 0 && waited_ns >= duration_ns;
     // perf gets Ctrl-C of a terminal itself, but not a signal that was sent to this program alone.
-    if ((is_over || was_interrupted != 0) && !was_stopped) {
+    if (was_interrupted != 0 && !was_stopped) {
       perf.stop();
       was_stopped = true;
     }
@@ -249,7 +245,9 @@ PerfRecordOptions perf_options(const RecordOptions& options, const std::vector<p
   perf.event = options.event;
   perf.off_cpu = options.off_cpu;
   perf.pids = pids;
-  perf.command = options.command;
+  // perf starts the command when it records: how long it needs before that does not count.
+  perf.command = options.duration.empty() ? options.command
+                                          : std::vector<std::string>{"sleep", options.duration};
   perf.environment = environment_with(own_environment(), plan);
   return perf;
 }
@@ -425,9 +423,7 @@ ExitCode run(const RecordOptions& options, const Console& console) {
       directory->discard();
       return console.fail(perf.error());
     }
-    const std::uint64_t duration =
-        options.duration.empty() ? 0 : parse_seconds(options.duration).value_or(0);
-    session.status = wait_for(*perf, duration);
+    session.status = wait_for(*perf);
   }
   session.asked = ask_jvms(pids, console);
   return finish(session, typed, console);

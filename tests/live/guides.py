@@ -4,7 +4,7 @@ A page is a Markdown file. A line `NAME`: before a code block says that the bloc
 The commands of the console blocks, `$ COMMAND`, run in order in one shell, in a directory that the
 pages show as /srv, and must succeed. Each line that the page shows must be printed, in that order,
 with any numbers; lines that are printed but not shown are ignored. `<!-- needs: PROGRAM -->` names
-a program without which a page cannot be run; `A|B as C` is one of two, which the page calls C. Commands in an `sh` block are not run: the comment before it gives the reason, as in
+a program without which a page cannot be run, or root; `A|B as C` is one of two, which the page calls C. Commands in an `sh` block are not run: the comment before it gives the reason, as in
 `<!-- not run: needs a cluster -->`. The steps of a workflow in examples/ci are in ci_guide().
 With UPDATE_GUIDES=1, blocks that differ are rewritten. Exit status 77: perf cannot record.
 """
@@ -32,6 +32,8 @@ WORKFLOW = ROOT / "examples/ci/profile.yml"
 
 def find_program(name):
     """A program in PATH, or one of pyenv's, because Debian has no newer Python."""
+    if name == "root":
+        return "root" if os.geteuid() == 0 else None
     pyenv = sorted(pathlib.Path.home().glob(f".pyenv/versions/*/bin/{name}"))
     found = shutil.which(name)
     if found and "/.pyenv/shims/" not in found:

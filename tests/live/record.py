@@ -151,7 +151,9 @@ def living_jvm_is_asked(cwd):
     jvm = subprocess.Popen(["java", "-XX:+PreserveFramePointer", "-cp", ".", "Hot", "8"], cwd=cwd,
                            stdout=subprocess.PIPE, text=True)
     time.sleep(1.5)
-    run("record", "-o", "jvm1", "-p", str(jvm.pid), "--duration", "2", cwd=cwd)
+    done = run("record", "-o", "jvm1", "-p", str(jvm.pid), "--duration", "2", cwd=cwd)
+    # The time begins when perf is ready.
+    assert 1.5 <= float(re.search(r" in ([\d.]+) s ", done.stderr)[1]) <= 2.1, done.stderr
     manifest = read_manifest(f"{cwd}/jvm1")
     assert manifest["pids"] == [jvm.pid] and manifest["command"] == []
     assert not os.path.exists(manifest["files"][0]["source"])
