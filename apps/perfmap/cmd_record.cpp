@@ -7,6 +7,7 @@
 #include <perfmap/profile/doctor.hpp>
 #include <perfmap/profile/record.hpp>
 #include <perfmap/text.hpp>
+#include <set>
 #include <string>
 #include <unistd.h>
 #include <vector>
@@ -275,6 +276,16 @@ struct Kept {
   std::uint64_t span_ns = 0;
 };
 
+/// With -p, the recording also names the sleep of --duration, which is not recorded.
+std::size_t count_recorded(const std::vector<ProcessInfo>& processes,
+                           const std::vector<pid_t>& pids, const RecordingDiagnosis& diagnosis) {
+  if (pids.empty()) return processes.size();
+  std::set<pid_t> recorded(pids.begin(), pids.end());
+  for (const RecordedProcessState& state : diagnosis.processes) recorded.insert(state.counts.pid);
+  return static_cast<std::size_t>(std::ranges::count_if(
+      processes, [&](const ProcessInfo& process) { return recorded.contains(process.pid); }));
+}
+
 Result<Kept> keep(const Session& session, const Console& console) {
   const Result<Recording> recording = open_recording(session.directory.recording());
   if (!recording) return Failure(recording.error());
@@ -296,7 +307,7 @@ Result<Kept> keep(const Session& session, const Console& console) {
   for (const Error& error : keeper.failures()) console.warn(error.message);
   report_refused(refused, console);
   kept.files = keeper.files();
-  kept.processes = processes.size();
+  kept.processes = count_recorded(processes, session.pids, kept.diagnosis);
   kept.span_ns = recording->facts().last_sample - recording->facts().first_sample;
   LeftFiles left{.tmp = tmp, .began_ns = session.began_ns, .asked = session.asked};
   for (const NamingVariable& variable : session.plan.variables) {

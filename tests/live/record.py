@@ -154,6 +154,7 @@ def living_jvm_is_asked(cwd):
     done = run("record", "-o", "jvm1", "-p", str(jvm.pid), "--duration", "2", cwd=cwd)
     # The time begins when perf is ready.
     assert 1.5 <= float(re.search(r" in ([\d.]+) s ", done.stderr)[1]) <= 2.1, done.stderr
+    assert " of 1 process: jvm1" in done.stderr, done.stderr
     manifest = read_manifest(f"{cwd}/jvm1")
     assert manifest["pids"] == [jvm.pid] and manifest["command"] == []
     assert not os.path.exists(manifest["files"][0]["source"])
