@@ -16,9 +16,10 @@ import subprocess
 import sys
 import tempfile
 
+from console_blocks import console_blocks, with_blocks
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
-BLOCK = re.compile(r"(?s)```console\n(.*?)```")
 SHOWN_PID = "4242"
 
 
@@ -64,12 +65,11 @@ class Shell:
 
 def tour(shell, text):
     """(text before a block, the block in README.md, the block as it is now) of each."""
-    for block in BLOCK.finditer(text):
-        before = text[:block.start()].rstrip()
+    for start, shown, lines in console_blocks(text):
+        before = text[:start].rstrip()
         lead = before[before.rfind("\n\n") + 2:]
-        lines = re.findall(r"^([$#]) (.*)$", block[1], re.M)
-        yield lead, block[1], "".join(f"{kind} {line}\n" + (shell.run(line) if kind == "$" else "")
-                                      for kind, line in lines)
+        yield lead, shown, "".join(f"{kind} {line}\n" + (shell.run(line) if kind == "$" else "")
+                                   for kind, line, _ in lines)
 
 
 def main():
@@ -95,8 +95,7 @@ def main():
             shutil.copy(page, sys.argv[2])
             print(f"the flame graph page: {pathlib.Path(sys.argv[2]).resolve()}\n")
     if os.environ.get("UPDATE_README"):
-        fresh_text = iter(fresh_blocks)
-        README.write_text(BLOCK.sub(lambda _: f"```console\n{next(fresh_text)}```", text))
+        README.write_text(with_blocks(text, fresh_blocks))
         return 0
     if differences or not commands:
         print("README.md does not show what the program prints (see above); UPDATE_README=1 rewrites it")

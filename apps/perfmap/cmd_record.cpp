@@ -7,6 +7,7 @@
 #include <perfmap/profile/doctor.hpp>
 #include <perfmap/profile/record.hpp>
 #include <perfmap/text.hpp>
+#include <set>
 #include <string>
 #include <unistd.h>
 #include <vector>
@@ -133,18 +134,14 @@ class InterruptGuard {
   std::array<struct sigaction, 2> before_ = {};
 };
 
-/// Waits until perf ends, the time is over, or the user interrupts. Returns perf's exit status.
-int wait_for(PerfRun& perf, std::uint64_t duration_ns) {
+/// Waits until perf ends, or the user interrupts. Returns perf's exit status.
+int wait_for(PerfRun& perf) {
   constexpr int kMoment = 50;
-  constexpr std::uint64_t kMillisecond = 1'000'000;
-  std::uint64_t waited_ns = 0;
   bool was_stopped = false;
   for (;;) {
     if (const auto status = perf.wait(kMoment)) return *status;
-    waited_ns += kMoment * kMillisecond;
-    const bool is_over = duration_ns != 0 && waited_ns >= duration_ns;
     // perf gets Ctrl-C of a terminal itself, but not a signal that was sent to this program alone.
-    if ((is_over || was_interrupted != 0) && !was_stopped) {
+    if (was_interrupted != 0 && !was_stopped) {
       perf.stop();
       was_stopped = true;
     }
@@ -249,7 +246,9 @@ PerfRecordOptions perf_options(const RecordOptions& options, const std::vector<p
   perf.event = options.event;
   perf.off_cpu = options.off_cpu;
   perf.pids = pids;
-  perf.command = options.command;
+  // perf starts the command when it records: how long it needs before that does not count.
+  perf.command = options.duration.empty() ? options.command
+                                          : std::vector<std::string>{"sleep", options.duration};
   perf.environment = environment_with(own_environment(), plan);
   return perf;
 }
@@ -277,6 +276,16 @@ struct Kept {
   std::uint64_t span_ns = 0;
 };
 
+/// With -p, the recording also names the sleep of --duration, which is not recorded.
+std::size_t count_recorded(const std::vector<ProcessInfo>& processes,
+                           const std::vector<pid_t>& pids, const RecordingDiagnosis& diagnosis) {
+  if (pids.empty()) return processes.size();
+  std::set<pid_t> recorded(pids.begin(), pids.end());
+  for (const RecordedProcessState& state : diagnosis.processes) recorded.insert(state.counts.pid);
+  return static_cast<std::size_t>(std::ranges::count_if(
+      processes, [&](const ProcessInfo& process) { return recorded.contains(process.pid); }));
+}
+
 Result<Kept> keep(const Session& session, const Console& console) {
   const Result<Recording> recording = open_recording(session.directory.recording());
   if (!recording) return Failure(recording.error());
@@ -298,7 +307,7 @@ Result<Kept> keep(const Session& session, const Console& console) {
   for (const Error& error : keeper.failures()) console.warn(error.message);
   report_refused(refused, console);
   kept.files = keeper.files();
-  kept.processes = processes.size();
+  kept.processes = count_recorded(processes, session.pids, kept.diagnosis);
   kept.span_ns = recording->facts().last_sample - recording->facts().first_sample;
   LeftFiles left{.tmp = tmp, .began_ns = session.began_ns, .asked = session.asked};
   for (const NamingVariable& variable : session.plan.variables) {
@@ -340,6 +349,7 @@ void print_process(const RecordedProcessState& process, const Console& console) 
 }
 
 void print_summary(const Kept& kept, const std::string& typed, const Console& console) {
+  if (console.quiet()) return;
   constexpr std::size_t kMaxShown = 8;
   const RecordingDiagnosis& diagnosis = kept.diagnosis;
   console.note("recorded " + counted(diagnosis.total.samples, "sample") + " in " +
@@ -424,9 +434,7 @@ ExitCode run(const RecordOptions& options, const Console& console) {
       directory->discard();
       return console.fail(perf.error());
     }
-    const std::uint64_t duration =
-        options.duration.empty() ? 0 : parse_seconds(options.duration).value_or(0);
-    session.status = wait_for(*perf, duration);
+    session.status = wait_for(*perf);
   }
   session.asked = ask_jvms(pids, console);
   return finish(session, typed, console);

@@ -103,6 +103,7 @@ class Console {
   void with_colors(const std::function<void(OutputFile& out, bool color)>& write) const;
   bool color_out() const noexcept { return color_out_; }
   bool color_err() const noexcept { return color_err_; }
+  bool quiet() const noexcept { return quiet_; }
   bool verbose() const noexcept { return verbose_; }
   Progress& progress() const noexcept { return *progress_; }
   /// The command line of this program with an option more, for a shell.

@@ -143,7 +143,8 @@ void note_losses(const StackStatistics& statistics, const Console& console) {
 void note_filters(const std::vector<StackProfile::Event>& events, const StackFilter& filter,
                   const StackStatistics& statistics, const std::string& span,
                   const Console& console) {
-  if (statistics.total.samples != 0 || statistics.filtered == 0) return;
+  if (statistics.total.samples != 0) return;
+  if (statistics.filtered == 0) return console.note("there are no samples");
   const bool only_times =
       filter.pids.empty() && filter.tids.empty() && filter.comms.empty() && filter.events.empty();
   if (only_times) return console.note("no sample is in the span of " + filters_of(filter) + span);

@@ -151,7 +151,10 @@ def living_jvm_is_asked(cwd):
     jvm = subprocess.Popen(["java", "-XX:+PreserveFramePointer", "-cp", ".", "Hot", "8"], cwd=cwd,
                            stdout=subprocess.PIPE, text=True)
     time.sleep(1.5)
-    run("record", "-o", "jvm1", "-p", str(jvm.pid), "--duration", "2", cwd=cwd)
+    done = run("record", "-o", "jvm1", "-p", str(jvm.pid), "--duration", "2", cwd=cwd)
+    # The time begins when perf is ready.
+    assert 1.5 <= float(re.search(r" in ([\d.]+) s ", done.stderr)[1]) <= 2.1, done.stderr
+    assert " of 1 process: jvm1" in done.stderr, done.stderr
     manifest = read_manifest(f"{cwd}/jvm1")
     assert manifest["pids"] == [jvm.pid] and manifest["command"] == []
     assert not os.path.exists(manifest["files"][0]["source"])
@@ -186,6 +189,16 @@ def erlang_is_named(cwd):
     assert row["unnamed_jit_frames"] <= 0.01 * row["frames"], row
 
 
+def php_is_named(cwd):
+    """Also where the configuration turns the JIT compiler off, as Debian's does."""
+    pathlib.Path(cwd, "hot.php").write_text(
+        "<?php function hot($n) { $s = 0; for (; $n > 0; $n = intdiv($n, 10)) $s += $n % 10; return $s; }\n"
+        "for ($i = 0, $x = 0; $i < 6000000; $i++) $x += hot($i);\necho $x, PHP_EOL;\n")
+    run("record", "-o", "php1", "--", "php", "hot.php", cwd=cwd)
+    found = sum(count for frames, count in stacks("php1", cwd) if re.search(r"\bhot\b", ";".join(frames)))
+    assert found > 20, found
+
+
 def children_are_named(cwd):
     before = set(os.listdir(cwd)) | {"shell1"}
     done = run("record", "-o", "shell1", "--", "sh", "-c", "node hot.js 1; node hot.js 1", cwd=cwd)
@@ -211,6 +224,8 @@ def ctrl_c_keeps_the_data(cwd):
 def statuses_are_true(cwd):
     run("record", "-o", "s1", "--", "sh", "-c", "exit 7", cwd=cwd)
     run("record", "-o", "s2", "--propagate", "--", "sh", "-c", "exit 7", cwd=cwd, expected=7)
+    done = run("record", "-o", "quiet", "--quiet", "--", "sleep", "0", cwd=cwd)
+    assert done.stderr == "", done.stderr
     done = run("record", "-o", "s2", "--", "true", cwd=cwd, expected=2)
     assert done.stderr == "perfmap: error: cannot create s2: it exists and is not empty\n"
     done = run("record", "-o", "s3", "--perf", "/nowhere/perf", "--", "true", cwd=cwd, expected=2)
@@ -249,7 +264,8 @@ def main():
     tests = [(statuses_are_true, None), (cpp_is_complete, "g++"), (node_is_named, "node"),
              (children_are_named, "node"), (ctrl_c_keeps_the_data, "node"),
              (planted_files_stay, "node"), (java_is_named, "javac"), (living_jvm_is_asked, "javac"),
-             (jvm_that_forbids_attaching_is_left_alone, "javac"), (erlang_is_named, "erl")]
+             (jvm_that_forbids_attaching_is_left_alone, "javac"), (erlang_is_named, "erl"),
+             (php_is_named, "php")]
     with tempfile.TemporaryDirectory() as cwd:
         for test, program in tests:
             name = test.__name__.replace("_", " ")

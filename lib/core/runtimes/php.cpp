@@ -52,13 +52,16 @@ StartFlags flags_of(const ProgramStart& start) {
 CommandLine naming_command(const RuntimeProcess& process) {
   Words flags;
   if (!process.has_jit) {
-    flags = {"-d", "opcache.enable_cli=1", "-d", "opcache.jit_buffer_size=64M"};
+    flags = {"-d", "opcache.enable_cli=1", "-d", "opcache.jit=tracing",
+             "-d", "opcache.jit_buffer_size=64M"};
   }
   flags.insert(flags.end(), {"-d", "opcache.jit_debug=0x10"});
   return with_flags(process.start, std::move(flags));
 }
 
-/// The empty directory before the colon stands for PHP's own.
+/// The empty directory before the colon stands for PHP's own. Debian and Ubuntu turn the JIT
+/// compiler off there (opcache.jit=off), so a buffer alone names nothing. By default PHP does not
+/// compile a file that is younger than two seconds, such as one of a fresh checkout.
 constexpr StartVariable kStartVariables[] = {{"PHP_INI_SCAN_DIR", ":{dir}/ini", ':'}};
 
 }  // namespace
@@ -72,11 +75,12 @@ constinit const RuntimeInfo kPhp = {
     .maps = {.flags = flags_of, .command = naming_command},
     .doctor = {.no_jit = "PHP runs without its JIT compiler, and only JIT code can have names"},
     .started = {.variables = kStartVariables,
-                .ini =
-                    "opcache.enable_cli=1\nopcache.jit_buffer_size=64M\nopcache.jit_debug=0x10\n"},
+                .ini = "opcache.enable_cli=1\nopcache.jit=tracing\n"
+                       "opcache.jit_buffer_size=64M\nopcache.jit_debug=0x10\n"
+                       "opcache.file_update_protection=0\n"},
     .guide = {.title = "PHP",
-              .start = "php -d opcache.enable_cli=1 -d opcache.jit_buffer_size=64M "
-                       "-d opcache.jit_debug=0x10",
+              .start = "php -d opcache.enable_cli=1 -d opcache.jit=tracing "
+                       "-d opcache.jit_buffer_size=64M -d opcache.jit_debug=0x10",
               .writes = "perf map",
               .names = "functions and traces",
               .since = "8.0",

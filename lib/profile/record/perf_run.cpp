@@ -167,14 +167,12 @@ std::vector<std::string> perf_record_arguments(const PerfRecordOptions& options)
   if (!options.event.empty()) words.insert(words.end(), {"-e", options.event});
   if (options.off_cpu) words.emplace_back("--off-cpu");
   words.insert(words.end(), {"-o", options.output});
-  if (options.command.empty()) {
-    std::string pids;
-    for (const pid_t pid : options.pids) {
-      pids += (pids.empty() ? "" : ",") + std::to_string(pid);
-    }
-    words.insert(words.end(), {"-p", pids});
-    return words;
+  std::string pids;
+  for (const pid_t pid : options.pids) {
+    pids += (pids.empty() ? "" : ",") + std::to_string(pid);
   }
+  if (!pids.empty()) words.insert(words.end(), {"-p", pids});
+  if (options.command.empty()) return words;
   words.emplace_back("--");
   words.insert(words.end(), options.command.begin(), options.command.end());
   return words;

@@ -166,6 +166,7 @@ TEST_CASE("PHP reads a file of settings in addition to its own", "[record]") {
   NamingRequest request = programs.request({"php"}, "");
   NamingPlan plan = plan_naming(request);
   CHECK(value_of(plan, "PHP_INI_SCAN_DIR") == ":/recording/ini");
+  CHECK(plan.ini.find("opcache.jit=tracing\n") != std::string::npos);
   CHECK(plan.ini.find("opcache.jit_debug=0x10\n") != std::string::npos);
   request.environment.push_back("PHP_INI_SCAN_DIR=/etc/php");
   plan = plan_naming(request);
