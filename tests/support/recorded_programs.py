@@ -18,7 +18,7 @@ JAVASCRIPT = "".join(f"function {name}(n) {{ {LOOP} }}\n" for name in SHARES) + 
 const seconds = Number(process.argv[2]);
 const end = Date.now() + 1000 * seconds;
 let x = 0;
-while (Date.now() < end) { x += hot50(50000) + hot30(30000) + hot20(20000) }
+while (Date.now() < end) { x += hot50(2500000) + hot30(1500000) + hot20(1000000) }
 console.log("done", x > 0);
 """
 

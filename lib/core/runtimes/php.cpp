@@ -72,8 +72,9 @@ constinit const RuntimeInfo kPhp = {
     .maps = {.flags = flags_of, .command = naming_command},
     .doctor = {.no_jit = "PHP runs without its JIT compiler, and only JIT code can have names"},
     .started = {.variables = kStartVariables,
-                .ini =
-                    "opcache.enable_cli=1\nopcache.jit_buffer_size=64M\nopcache.jit_debug=0x10\n"},
+                // Debian's settings disable the JIT compiler.
+                .ini = "opcache.enable_cli=1\nopcache.jit=tracing\nopcache.jit_buffer_size=64M\n"
+                       "opcache.jit_debug=0x10\n"},
     .guide = {.title = "PHP",
               .start = "php -d opcache.enable_cli=1 -d opcache.jit_buffer_size=64M "
                        "-d opcache.jit_debug=0x10",
