@@ -48,18 +48,6 @@ std::int64_t file_time_now() noexcept {
   return static_cast<std::int64_t>(now.tv_sec) * kSecond + now.tv_nsec;
 }
 
-/// The children of a process, their children, and so on.
-void add_children(pid_t pid, std::vector<pid_t>& pids) {
-  constexpr std::size_t kMaxPids = 4096;
-  const std::string number = std::to_string(pid);
-  std::ifstream file("/proc/" + number + "/task/" + number + "/children");
-  for (pid_t child = 0; file >> child && pids.size() < kMaxPids;) {
-    if (std::ranges::find(pids, child) != pids.end()) continue;
-    pids.push_back(child);
-    add_children(child, pids);
-  }
-}
-
 /// The runtimes of --runtime; nothing for auto.
 Result<std::optional<std::vector<Runtime>>> chosen_runtimes(const std::string& text) {
   if (text == "auto") return std::optional<std::vector<Runtime>>();
@@ -134,12 +122,18 @@ class InterruptGuard {
   std::array<struct sigaction, 2> before_ = {};
 };
 
-/// Waits until perf ends, or the user interrupts. Returns perf's exit status.
-int wait_for(PerfRun& perf) {
+/// Waits until perf ends, or the user interrupts. Returns perf's exit status. Meanwhile looks for
+/// processes below `pids` that have mounts of their own.
+int wait_for(PerfRun& perf, const std::vector<pid_t>& pids, ForeignMounts& mounts) {
   constexpr int kMoment = 50;
+  constexpr int kMomentsPerLook = 4;
   bool was_stopped = false;
-  for (;;) {
+  for (int moment = 0;; ++moment) {
     if (const auto status = perf.wait(kMoment)) return *status;
+    if (moment % kMomentsPerLook == 0) {
+      mounts.look(pids);
+      mounts.look(descendants_of(pids));
+    }
     // perf gets Ctrl-C of a terminal itself, but not a signal that was sent to this program alone.
     if (was_interrupted != 0 && !was_stopped) {
       perf.stop();
@@ -158,6 +152,7 @@ struct Session {
   std::int64_t began_ns = 0;
   int status = 0;                 // of perf
   std::vector<pid_t> asked = {};  // see LeftFiles
+  ForeignMounts mounts = ForeignMounts();
 };
 
 Result<void> invalid(std::string why) {
@@ -219,6 +214,10 @@ Result<NamingPlan> plan_for(const RecordOptions& options, const RecordingDirecto
   request.can_write = ::access(".", W_OK) == 0;
   request.run = output_of;
   NamingPlan plan = plan_naming(request);
+  if (plan.writes_to_directory) {
+    const Result<void> made = directory.make_runtime_directory();
+    if (!made) return Failure(made.error());
+  }
   if (plan.ini.empty()) return plan;
   const Result<void> written = directory.write_below("ini", "perfmap.ini", plan.ini);
   if (!written) return Failure(written.error());
@@ -228,6 +227,11 @@ Result<NamingPlan> plan_for(const RecordOptions& options, const RecordingDirecto
 void say_plan(const NamingPlan& plan, const Console& console) {
   for (const NamingVariable& variable : plan.variables) {
     console.note("set " + variable.name + "=" + shell_word(variable.value));
+  }
+  if (!plan.arguments.empty()) {
+    std::string words;
+    for (const std::string& word : plan.arguments) words += " " + shell_word(word);
+    console.note("added" + words);
   }
   for (const std::string& note : plan.notes) console.note(note);
 }
@@ -249,24 +253,67 @@ PerfRecordOptions perf_options(const RecordOptions& options, const std::vector<p
   // perf starts the command when it records: how long it needs before that does not count.
   perf.command = options.duration.empty() ? options.command
                                           : std::vector<std::string>{"sleep", options.duration};
+  perf.command.insert(perf.command.end(), plan.arguments.begin(), plan.arguments.end());
   perf.environment = environment_with(own_environment(), plan);
   return perf;
 }
 
-/// Asks living JVMs for their maps. Returns those that had none before.
-std::vector<pid_t> ask_jvms(const std::vector<pid_t>& pids, const Console& console) {
-  std::vector<pid_t> without_map;
-  const Roots roots = roots_from_environment();
-  for (const pid_t pid : pids) {
-    const Result<Diagnosis> diagnosis = diagnose(pid, {.roots = roots, .reader = ::geteuid()});
-    if (!diagnosis || diagnosis->runtime != Runtime::hotspot) continue;
-    const bool had_map = find_process_map(pid, roots).has_value();
-    const Result<void> asked = ask_jvm_for_map(pid, roots);
-    if (!asked) console.warn(asked.error().message);
-    if (!had_map && asked) without_map.push_back(pid);
+/// The names of living processes, where they can be turned on, and the messages where not.
+class LivingNames {
+ public:
+  LivingNames(const std::vector<pid_t>& pids, const Console& console) : console_(console) {
+    for (const pid_t pid : pids) begin(pid);
   }
-  return without_map;
-}
+  /// A process that ends earlier leaves the map of the beginning.
+  void end() {
+    for (const pid_t pid : jvms_) {
+      const Result<void> asked = ask_jvm_for_map(pid, roots_);
+      if (!asked && process_lives(pid)) console_.warn(asked.error().message);
+    }
+    for (const pid_t pid : dotnets_) {
+      const Result<void> ended = switch_dotnet_names(pid, false, roots_);
+      if (!ended && process_lives(pid)) console_.warn(ended.error().message);
+    }
+  }
+  /// See LeftFiles.
+  const std::vector<pid_t>& asked() const noexcept { return asked_; }
+
+ private:
+  void begin(pid_t pid) {
+    const Result<Diagnosis> diagnosis = diagnose(pid, {.roots = roots_, .reader = ::geteuid()});
+    if (!diagnosis) return;
+    const bool had_map = find_process_map(pid, roots_).has_value();
+    Result<void> asked;
+    if (diagnosis->runtime == Runtime::hotspot) {
+      asked = ask_jvm_for_map(pid, roots_);
+      if (asked) jvms_.push_back(pid);
+    } else if (had_map) {
+      return;
+    } else if (diagnosis->runtime == Runtime::dotnet) {
+      asked = switch_dotnet_names(pid, true, roots_);
+      if (asked) dotnets_.push_back(pid);
+    } else {
+      return say_restart(*diagnosis);
+    }
+    if (asked && !had_map) asked_.push_back(pid);
+    if (asked) return;
+    const std::string start = naming_start(runtime_info(diagnosis->runtime));
+    console_.warn(asked.error().message + " (to name its code, start it again with " + start + ")");
+  }
+  /// The finding that explains missing names has the process's own command line, changed.
+  void say_restart(const Diagnosis& diagnosis) const {
+    for (const DoctorFinding& finding : diagnosis.findings) {
+      if (finding.id != "no-map" || diagnosis.runtime == Runtime::unknown) continue;
+      const std::string who = "process " + std::to_string(diagnosis.pid) + ": ";
+      console_.warn(who + finding.message +
+                    (finding.fix.empty() ? "" : " (start it again: " + finding.fix + ")"));
+    }
+  }
+
+  const Console& console_;
+  Roots roots_ = roots_from_environment();
+  std::vector<pid_t> jvms_, dotnets_, asked_;
+};
 
 /// What the recording holds, and the files that name its code.
 struct Kept {
@@ -304,6 +351,15 @@ Result<Kept> keep(const Session& session, const Console& console) {
   const auto find = find_recorded_jit(*recording, *jit, refused);
   kept.diagnosis = examine_recording(*recording, *std::move(jit), refused);
   for (const ProcessInfo& process : processes) find(process, {});
+  const std::size_t added =
+      keeper.add_logs(processes) + session.mounts.keep(keeper, processes);
+  if (added != 0) {
+    Result<RecordedJitOptions> in_directory = recorded_jit_options({});
+    if (!in_directory) return Failure(in_directory.error());
+    in_directory->directory = session.directory.path();
+    kept.diagnosis = examine_recording(*recording, *std::move(in_directory), refused);
+  }
+  session.directory.remove_runtime_directory();
   for (const Error& error : keeper.failures()) console.warn(error.message);
   report_refused(refused, console);
   kept.files = keeper.files();
@@ -411,7 +467,8 @@ ExitCode run(const RecordOptions& options, const Console& console) {
   if (!checked) return console.fail(checked.error());
   std::vector<pid_t> pids = options.pids;
   if (options.all_children) {
-    for (const pid_t pid : options.pids) add_children(pid, pids);
+    const std::vector<pid_t> children = descendants_of(pids);
+    pids.insert(pids.end(), children.begin(), children.end());
   }
   const Result<void> possible = check_targets(options, pids);
   if (!possible) return console.fail(possible.error());
@@ -429,14 +486,17 @@ ExitCode run(const RecordOptions& options, const Console& console) {
   session.perf = perf_options(options, pids, *directory, session.plan);
   {
     const InterruptGuard guard;
+    LivingNames living(pids, console);
     Result<PerfRun> perf = PerfRun::start(session.perf);
     if (!perf) {
       directory->discard();
       return console.fail(perf.error());
     }
-    session.status = wait_for(*perf);
+    const std::vector<pid_t> roots = pids.empty() ? std::vector{perf->pid()} : pids;
+    session.status = wait_for(*perf, roots, session.mounts);
+    living.end();
+    session.asked = living.asked();
   }
-  session.asked = ask_jvms(pids, console);
   return finish(session, typed, console);
 }
 

@@ -14,21 +14,10 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
-from json_schema import check
+from recorded_programs import (JAVASCRIPT, PERFMAP, SHARES, check_nothing_left, check_shares, read_manifest, run,
+                               totals)
 
-PERFMAP = str(pathlib.Path(sys.argv[1]).resolve())
-SCHEMA = json.loads((pathlib.Path(__file__).resolve().parents[2] /
-                     "docs/schema/perfmap.recording-1.json").read_text())
-SHARES = {"hot50": 50, "hot30": 30, "hot20": 20}
 SECONDS = 3
-LOOP = "let s = 0; for (let i = 0; i < n; i++) { s += Math.sqrt(i) * i % 7 } return s"
-NODE = "".join(f"function {name}(n) {{ {LOOP} }}\n" for name in SHARES) + """
-const seconds = Number(process.argv[2]);
-const end = Date.now() + 1000 * seconds;
-let x = 0;
-while (Date.now() < end) { x += hot50(50000) + hot30(30000) + hot20(20000) }
-console.log("done", x > 0);
-"""
 JAVA = "public class Hot {\n" + "".join(
     f"static double {name}(int n) {{ double s = 0; for (int i = 0; i < n; i++) s += Math.sqrt(i) * i % 7; return s; }}\n"
     for name in SHARES) + """
@@ -51,60 +40,10 @@ int main(int, char** words) {
 """
 
 
-def run(*words, cwd, expected=0, env=None):
-    done = subprocess.run([PERFMAP, *words], cwd=cwd, capture_output=True, text=True,
-                          env={**os.environ, **(env or {})})
-    assert done.returncode == expected, (words, done.returncode, done.stdout, done.stderr)
-    return done
-
-
-def stacks(directory, cwd):
-    """(frames, samples) of each stack of the recording."""
-    for line in run("stacks", directory, "--merge-tiers", cwd=cwd).stdout.splitlines():
-        frames, count = line.rsplit(" ", 1)
-        yield frames.split(";"), int(count)
-
-
-def check_shares(directory, cwd, what):
-    found = dict.fromkeys(SHARES, 0)
-    for frames, count in stacks(directory, cwd):
-        text = ";".join(frames)
-        for name in SHARES:
-            if re.search(rf"\b{name}\b", text):
-                found[name] += count
-    whole = sum(found.values())
-    assert whole > 300, (what, found)
-    for name, share in SHARES.items():
-        measured = 100 * found[name] / whole
-        assert abs(measured - share) <= 3, (what, name, measured, found)
-
-
-def totals(directory, cwd, comm):
-    done = run("stacks", directory, "--stats", "--format", "jsonl", cwd=cwd)
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
-    return next(row for row in rows if row["pid"] is not None and row["comm"] == comm)
-
-
 def check_complete(directory, cwd, comm):
     row = totals(directory, cwd, comm)
     assert row["ends"]["root"] >= 0.98 * row["samples"], row
     assert row["unnamed_jit_frames"] <= 0.01 * row["frames"], row
-
-
-def read_manifest(directory):
-    path = pathlib.Path(directory, "recording.json")
-    manifest = json.loads(path.read_text())
-    check(manifest, SCHEMA, SCHEMA)
-    assert path.stat().st_mode & 0o777 == 0o600 and path.parent.stat().st_mode & 0o777 == 0o700
-    for file in manifest["files"]:
-        assert pathlib.Path(directory, file["path"]).stat().st_size == file["size"]
-    return manifest
-
-
-def check_nothing_left(cwd, before, manifest):
-    assert set(os.listdir(cwd)) == before, os.listdir(cwd)
-    for file in manifest["files"]:
-        assert not os.path.exists(file["source"]), file
 
 
 def record_started(cwd, directory, command, comm):
@@ -122,7 +61,7 @@ def record_started(cwd, directory, command, comm):
 
 
 def node_is_named(cwd):
-    pathlib.Path(cwd, "hot.js").write_text(NODE)
+    pathlib.Path(cwd, "hot.js").write_text(JAVASCRIPT)
     done, manifest = record_started(cwd, "node1", ["node", "hot.js", str(SECONDS)], "node")
     assert "set NODE_OPTIONS=" in done.stderr
     assert [file["kind"] for file in manifest["files"]] == ["map"]
@@ -209,6 +148,29 @@ def children_are_named(cwd):
     check_complete("shell1", cwd, "node")
 
 
+def ended_containers_are_named(cwd):
+    """A process with its own /tmp and pid, gone with all its files before the recording ends."""
+    inside = f"mount -t tmpfs none /tmp && cd /tmp && node -e '{JAVASCRIPT}' x 1"
+    made = subprocess.run(["unshare", "-m", "-p", "-f", "true"], capture_output=True)
+    if made.returncode != 0:
+        return print("skipped in part: no namespaces here")
+    script = 'unshare -m -p -f sh -c "$0"; cat /proc/sys/kernel/random/boot_id > /dev/null'
+    done = run("record", "-o", "ns1", "--", "sh", "-c", script, inside, cwd=cwd)
+    assert done.stdout == "done true\n", done
+    file, = read_manifest(f"{cwd}/ns1")["files"]
+    assert file["path"] == f"perf-{file['pid']}.map" and file["source"] != f"/tmp/{file['path']}", file
+    check_shares("ns1", cwd, "container", least=100)
+    check_complete("ns1", cwd, "node")
+
+
+def restarts_are_named(cwd):
+    """For a living process without names, the message has the command line that gives them."""
+    with subprocess.Popen(["node", "hot.js", "6"], cwd=cwd, stdout=subprocess.DEVNULL) as node:
+        done = run("record", "-o", "live1", "-p", str(node.pid), "--duration", "1", cwd=cwd)
+        node.kill()
+    assert re.search(rf"process {node.pid}: .* \(start it again: node --perf-basic-prof .*hot\.js 6\)", done.stderr), done.stderr
+
+
 def ctrl_c_keeps_the_data(cwd):
     program = "setInterval(() => { let s = 0; for (let i = 0; i < 1e6; i++) s += i % 7 }, 10)"
     record = subprocess.Popen([PERFMAP, "record", "-o", "int1", "--", "node", "-e", program],
@@ -262,7 +224,8 @@ def main():
             print("perf cannot record here")
             sys.exit(77)
     tests = [(statuses_are_true, None), (cpp_is_complete, "g++"), (node_is_named, "node"),
-             (children_are_named, "node"), (ctrl_c_keeps_the_data, "node"),
+             (children_are_named, "node"),
+             (ended_containers_are_named, "node"), (restarts_are_named, "node"), (ctrl_c_keeps_the_data, "node"),
              (planted_files_stay, "node"), (java_is_named, "javac"), (living_jvm_is_asked, "javac"),
              (jvm_that_forbids_attaching_is_left_alone, "javac"), (erlang_is_named, "erl"),
              (php_is_named, "php")]

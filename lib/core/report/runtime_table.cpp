@@ -8,14 +8,16 @@
 namespace perfmap {
 namespace {
 
-using Row = std::array<std::string, 6>;
+using Row = std::array<std::string, 7>;
 
 std::vector<Row> runtime_rows() {
-  std::vector<Row> rows = {{"RUNTIME", "SINCE", "TESTED WITH", "WRITES", "START IT WITH", "NAMES"}};
+  std::vector<Row> rows = {{"RUNTIME", "SINCE", "TESTED WITH", "WRITES", "START IT WITH", "NAMES",
+                            "WITH PERFMAP RECORD"}};
   for (const RuntimeInfo* const one : all_runtimes()) {
     rows.push_back({std::string(one->guide.title), std::string(naming_since(*one)),
                     std::string(one->guide.tested), std::string(one->guide.writes),
-                    naming_start(*one), std::string(one->guide.names)});
+                    naming_start(*one), std::string(one->guide.names),
+                    std::string(one->guide.recorded)});
   }
   std::ranges::sort(std::next(rows.begin()), rows.end(), {},
                     [](const Row& row) { return row.front(); });
@@ -34,6 +36,7 @@ void write_runtimes_text(OutputFile& out) {
   for (Row& row : rows) {
     if (row[2].empty()) row[2] = "not tested";
     if (row[4].empty()) row[4] = "not possible";
+    if (row[6].empty()) row[6] = "not tested here";
   }
   std::array<std::size_t, std::tuple_size_v<Row>> widths = {};
   for (const Row& row : rows) {
@@ -65,6 +68,7 @@ void write_runtimes_json(OutputFile& out) {
     json.member("writes", row[3]);
     text_or_null(json, "start", row[4]);
     json.member("names", row[5]);
+    text_or_null(json, "recorded", row[6]);
     json.end_object();
   }
   json.newline();

@@ -58,6 +58,11 @@ StackFlags stack_flags(const RuntimeProcess& process) {
   return {{}, {with_options(process.start, {std::string(kStackFlag)})}};
 }
 
+/// perf reads the map in /tmp. Without --logfile, V8 leaves a log in the working directory.
+constexpr StartVariable kStartVariables[] = {
+    {kVariable,
+     "--perf-basic-prof,--interpreted-frames-native-stack,--logfile={dir}/runtime/v8.log", ','}};
+
 }  // namespace
 
 constinit const RuntimeInfo kDeno = {
@@ -78,6 +83,7 @@ constinit const RuntimeInfo kDeno = {
     .doctor = {.only_interprets = "Deno only interprets (--jitless), so JavaScript functions have "
                                   "no compiled code to name; remove that option",
                .interprets_without_code = true},
+    .started = {.variables = kStartVariables},
     .guide = {.title = "Deno (V8)",
               .writes = "perf map",
               .names = "JavaScript and WebAssembly functions, with file, line and tier; builtins",

@@ -53,6 +53,8 @@ constinit const RuntimeInfo kGuile = {
     .doctor = {.no_map =
                    "Guile has no names of procedures for perf: the perf map that it can write "
                    "has addresses of bytecode in their place, and it logs to standard error"},
+    .started = {.why_not = "its perf map has addresses of bytecode in place of names, and to write "
+                           "it Guile prints a line for each function on standard error"},
     .guide = {.title = "Guile",
               .writes = "perf map",
               .names = "addresses of bytecode; no procedures",

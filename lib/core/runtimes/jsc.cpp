@@ -88,6 +88,9 @@ CommandLine naming_command(const RuntimeProcess& process) {
   return with_variables(process.start, kNamingVariables);
 }
 
+constexpr StartVariable kStartVariables[] = {{kUse, "1", '\0'},
+                                             {kDirectory, "{dir}/runtime", '\0'}};
+
 }  // namespace
 
 constinit const RuntimeInfo kJsc = {
@@ -104,6 +107,7 @@ constinit const RuntimeInfo kJsc = {
              .naming_variables = kNamingVariables},
     .doctor = {.no_map = "Bun is not configured to write a jitdump, so its JavaScript functions "
                          "have no names"},
+    .started = {.variables = kStartVariables},
     .guide = {.title = "Bun (JavaScriptCore)",
               .writes = "jitdump",
               .names = "JavaScript functions, with the tier",

@@ -41,7 +41,9 @@ CommandLine naming_command(const RuntimeProcess& process) {
   return with_flags(process.start, {std::string(kMap)});
 }
 
-constexpr StartVariable kStartVariables[] = {{"MONO_ENV_OPTIONS", "--jitmap", ' '}};
+/// Otherwise stacks lose the callers of methods without frame pointers.
+constexpr StartVariable kStartVariables[] = {{"MONO_ENV_OPTIONS", "--jitmap", ' '},
+                                             {"MONO_DEBUG", "disable_omit_fp", ','}};
 
 }  // namespace
 

@@ -55,6 +55,11 @@ CommandLine naming_command(const RuntimeProcess& process) {
   return command;
 }
 
+/// A client could set the option for its session with PGOPTIONS, but the server refuses a client
+/// that is not a superuser then.
+constexpr StartVariable kStartVariables[] = {{"JITDUMPDIR", "{dir}/runtime", '\0'}};
+constexpr std::string_view kStartArguments[] = {"-c", "jit_profiling_support=on"};
+
 }  // namespace
 
 constinit const RuntimeInfo kPostgresql = {
@@ -67,6 +72,9 @@ constinit const RuntimeInfo kPostgresql = {
     .maps = {.variables = kVariables, .flags = flags_of, .command = naming_command},
     .doctor = {.no_map = "PostgreSQL writes no jitdump, so compiled expressions have no names: the "
                          "server needs jit_profiling_support, and a directory in JITDUMPDIR"},
+    .started = {.program = "postgres",
+                .variables = kStartVariables,
+                .arguments = kStartArguments},
     .guide = {.title = "PostgreSQL (LLVM)",
               .start = "JITDUMPDIR=/tmp postgres -c jit_profiling_support=on",
               .writes = "jitdump",

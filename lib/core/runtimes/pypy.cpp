@@ -53,6 +53,10 @@ CommandLine naming_command(const RuntimeProcess& process) {
   return with_variables(process.start, kNamingVariables);
 }
 
+/// The addresses are enough for names, and need no time to log.
+constexpr StartVariable kStartVariables[] = {
+    {"PYPYLOG", "jit-backend-addr:{dir}/runtime/pypy-%d.log", '\0'}};
+
 }  // namespace
 
 constinit const RuntimeInfo kPypy = {
@@ -66,6 +70,7 @@ constinit const RuntimeInfo kPypy = {
              .command = naming_command,
              .naming_variables = kNamingVariables,
              .log = "pypy-%d.log"},
+    .started = {.variables = kStartVariables},
     .guide = {.title = "PyPy",
               .writes = "its own log",
               .names = "loops and bridges, with file and line",

@@ -266,12 +266,16 @@ struct NamingGuide {
   std::string_view since = {};   ///< the first release; empty: that of its maps
   /// The releases whose files perfmap was tested with; empty: none.
   std::string_view tested = {};
+  /// What `perfmap record` without options gets of a program that spends its time in this code:
+  /// measured shares, and the reason for low ones; empty: not tested.
+  std::string_view recorded = {};
 };
 
 /// A variable of a started program's environment.
 struct StartVariable {
   std::string_view name = {};
-  /// "{dir}" in it is the directory of the recording.
+  /// "{dir}" in it is the directory of the recording. "{dir}/runtime" is for files that the runtime
+  /// writes, and is removed when they have been copied.
   std::string_view value = {};
   /// Between the user's value and this one; NUL: the user's value is kept instead.
   char separator = '\0';
@@ -280,10 +284,14 @@ struct StartVariable {
 /// How a recorder starts a program of this runtime so that its code, and that of its children, has
 /// names, and its stacks can be unwound.
 struct StartedNaming {
+  /// A program that is not one of ProcessSigns, because not all of its processes generate code.
+  std::string_view program = {};
   std::span<const StartVariable> variables = {};
   /// Variables for programs that run in a directory where they cannot create files; empty: the
   /// others.
   std::span<const StartVariable> read_only_variables = {};
+  /// Options that are appended to the arguments, but not of a program that another one starts.
+  std::span<const std::string_view> arguments = {};
   /// Earlier releases do not start with these variables, or write no names.
   std::string_view first_release = {};
   /// The first release that creates a file in the working directory in spite of
@@ -301,6 +309,8 @@ struct StartedNaming {
   std::string_view left_suffix = {};
   /// The call graph for perf record; empty: copies of the stack.
   std::string_view call_graph = {};
+  /// Why nothing is set for a runtime without variables: "because …".
+  std::string_view why_not = {};
 
   bool exists() const noexcept { return !variables.empty(); }
 };

@@ -124,7 +124,7 @@ ProcessTracker::OpenModule open_below(ModuleCache& cache, std::string root,
     if (wanted.empty() && expected) wanted = expected(path);
     if (region.file->kind == RegionKind::vdso) return vdso->open(cache, region, wanted);
     // The first page of a jitdump, which its writer maps so that perf records the path.
-    if (!region.file->is_file() || kDumpName.pid_in(path)) return no_file();
+    if (!region.file->is_file() || is_dump_path(path)) return no_file();
     if (wanted.empty() && process != nullptr) wanted = own_build_id(region, *process);
     if (!wanted.empty()) {
       if (auto known = cache.find_build_id(wanted)) return known;

@@ -2,25 +2,22 @@
 // src/jdk.attach/linux/classes/sun/tools/attach/VirtualMachineImpl.java and
 // src/hotspot/os/posix/attachListener_posix.cpp.
 
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
-#include <poll.h>
 #include <string>
 #include <string_view>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/descriptor.hpp"
 #include "perfmap/profile/process.hpp"
 #include "perfmap/profile/record.hpp"
 #include "process/proc_text.hpp"
+#include "record/local_socket.hpp"
 
 namespace perfmap {
 namespace {
@@ -30,7 +27,6 @@ using Clock = std::chrono::steady_clock;
 /// Version 1, the operation, and always three arguments, each ending with a NUL. A JVM that gets
 /// less waits for ever, so the request is sent as a whole.
 constexpr std::string_view kRequest("1\0jcmd\0Compiler.perfmap\0\0\0", 26);
-constexpr auto kMaxWait = std::chrono::seconds(10);
 
 Error refusal(pid_t pid, const std::string& why, int sys_errno = 0) {
   return {Errc::refused,
@@ -121,7 +117,8 @@ class Trigger {
   Descriptor file_;
 };
 
-Result<void> open_door(const ProcSource& process, const Target& target, const Roots& roots) {
+Result<void> open_door(const ProcSource& process, const Target& target, const Roots& roots,
+                       std::chrono::milliseconds max_wait) {
   if (!target.catches_quit) return Failure(refusal(target.pid, "it does not handle SIGQUIT"));
   if (forbids_attaching(process)) {
     return Failure(refusal(target.pid, "it runs with -XX:+DisableAttachMechanism"));
@@ -136,42 +133,13 @@ Result<void> open_door(const ProcSource& process, const Target& target, const Ro
   if (::syscall(SYS_pidfd_send_signal, handle.get(), SIGQUIT, nullptr, 0) != 0) {
     return Failure(refusal(target.pid, std::strerror(errno), errno));
   }
-  const auto until = Clock::now() + kMaxWait;
+  const auto until = Clock::now() + max_wait;
   while (!has_socket(target)) {
     if (Clock::now() > until) return Failure(refusal(target.pid, "it does not answer"));
     constexpr timespec kMoment{0, 5'000'000};
     ::nanosleep(&kMoment, nullptr);
   }
   return {};
-}
-
-bool is_ready(int fd, short events, Clock::time_point until) {
-  const auto left =
-      std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
-  pollfd ready{fd, events, 0};
-  return left > 0 && ::poll(&ready, 1, static_cast<int>(left)) == 1;
-}
-
-Result<Descriptor> connect_to(const Target& target) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::string path = target.socket();
-  if (path.size() >= sizeof address.sun_path) {
-    return Failure(refusal(target.pid, "the path of its socket is too long"));
-  }
-  std::memcpy(address.sun_path, path.data(), path.size());
-  Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket.is_open() ||
-      ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return Failure(refusal(target.pid, std::strerror(errno), errno));
-  }
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
-      peer.pid != target.pid) {
-    return Failure(refusal(target.pid, "another process answers at its socket"));
-  }
-  return socket;
 }
 
 /// "0\n", or another status and a text.
@@ -185,31 +153,23 @@ Result<void> check_reply(pid_t pid, std::string_view reply) {
 
 }  // namespace
 
-Result<void> ask_jvm_for_map(pid_t pid, const Roots& roots) {
+Result<void> ask_jvm_for_map(pid_t pid, const Roots& roots, std::chrono::milliseconds max_wait) {
   const auto process = ProcSource::open(pid, roots);
   if (!process) return Failure(process.error());
   if (!*process) return Failure(no_process(pid));
   const Result<Target> target = look_at(**process, roots);
   if (!target) return Failure(target.error());
   if (!has_socket(*target)) {
-    const Result<void> opened = open_door(**process, *target, roots);
+    const Result<void> opened = open_door(**process, *target, roots, max_wait);
     if (!opened) return opened;
   }
-  const Result<Descriptor> socket = connect_to(*target);
-  if (!socket) return Failure(socket.error());
-  const auto until = Clock::now() + kMaxWait;
-  const auto sent = ::send(socket->get(), kRequest.data(), kRequest.size(), MSG_NOSIGNAL);
-  if (sent != static_cast<ssize_t>(kRequest.size())) {
-    return Failure(refusal(pid, std::strerror(errno), errno));
-  }
-  std::string reply;
-  std::array<char, 1024> block = {};
+  const Result<Descriptor> socket = connect_to_process(target->socket(), pid);
+  if (!socket) return Failure(refusal(pid, socket.error().message, socket.error().sys_errno));
+  const auto until = Clock::now() + max_wait;
+  const Result<void> sent = send_request(*socket, kRequest);
+  if (!sent) return Failure(refusal(pid, sent.error().message, sent.error().sys_errno));
   constexpr std::size_t kMaxReply = std::size_t{64} << 10;
-  while (reply.size() < kMaxReply && is_ready(socket->get(), POLLIN, until)) {
-    const ssize_t size = ::read(socket->get(), block.data(), block.size());
-    if (size <= 0) break;
-    reply.append(block.data(), static_cast<std::size_t>(size));
-  }
+  const std::string reply = read_reply(*socket, kMaxReply, until);
   return check_reply(pid, reply);
 }
 

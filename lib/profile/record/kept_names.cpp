@@ -12,6 +12,7 @@
 
 #include "base/descriptor.hpp"
 #include "perfmap/profile/record.hpp"
+#include "perfmap/pypylog.hpp"
 #include "process/proc_text.hpp"
 
 namespace perfmap {
@@ -50,6 +51,30 @@ std::string name_of_copy(pid_t pid, const std::string& source, bool is_dump) {
   return source.substr(source.rfind('/') + 1);
 }
 
+bool is_one_of(std::span<const ProcessInfo> processes, pid_t pid) {
+  return std::ranges::any_of(processes, [pid](const ProcessInfo& one) { return one.pid == pid; });
+}
+
+/// The pid of digits; nothing for other text.
+std::optional<pid_t> pid_of(std::string_view digits) {
+  pid_t pid = 0;
+  const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), pid);
+  const bool is_whole = error == std::errc() && stop == digits.data() + digits.size() && pid > 0;
+  return is_whole ? std::optional(pid) : std::nullopt;
+}
+
+/// The perf map of a log with loops and their addresses; empty if there are none.
+Result<MapText> map_of_log(const std::string& path) {
+  const OpenPolicy kFile{
+      .follow_link = false, .regular_only = true, .bounded = true, .keep_descriptor = true};
+  const Result<Input> log = Input::open(path, kFile);
+  if (!log) return Failure(log.error());
+  LoopProfile profile({});
+  read_pypylog(*log, profile);
+  profile.finish();
+  return map_of_loops(profile.loops());
+}
+
 /// A file of a directory, as lstat(2) sees it.
 bool look_at(int directory, const std::string& name, struct stat& status) noexcept {
   return ::fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
@@ -72,11 +97,7 @@ std::optional<pid_t> pid_of_left_file(std::string_view name, const StartedNaming
     return std::nullopt;
   }
   name.remove_suffix(started.left_suffix.size());
-  const std::string_view digits = name.substr(name.rfind('-') + 1);
-  pid_t pid = 0;
-  const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), pid);
-  const bool is_whole = error == std::errc() && stop == digits.data() + digits.size() && pid > 0;
-  return is_whole ? std::optional(pid) : std::nullopt;
+  return pid_of(name.substr(name.rfind('-') + 1));
 }
 
 /// Removes files of one directory.
@@ -102,7 +123,7 @@ class Remover {
     for (const std::string& name : names()) {
       const std::optional<pid_t> pid = pid_of_left_file(name, started);
       struct stat status {};
-      if (!pid || !has(processes, *pid) || process_lives(*pid)) continue;
+      if (!pid || !is_one_of(processes, *pid) || process_lives(*pid)) continue;
       if (!look_at(directory_.get(), name, status) || status.st_uid != ::geteuid() ||
           !is_of_recording(status, began_ns_)) {
         continue;
@@ -113,9 +134,6 @@ class Remover {
   std::vector<std::string> removed;
 
  private:
-  static bool has(std::span<const ProcessInfo> processes, pid_t pid) {
-    return std::ranges::any_of(processes, [pid](const ProcessInfo& one) { return one.pid == pid; });
-  }
   std::vector<std::string> names() const {
     std::vector<std::string> names;
     const int copy = ::fcntl(directory_.get(), F_DUPFD_CLOEXEC, 0);
@@ -180,6 +198,34 @@ void NameKeeper::add(pid_t pid, const Input& input, bool is_dump) {
     return;
   }
   files_.push_back(std::move(file));
+}
+
+std::size_t NameKeeper::add_logs(std::span<const ProcessInfo> processes) {
+  constexpr std::string_view kPid = "%d";
+  std::size_t count = 0;
+  for (const RuntimeInfo* const row : all_runtimes()) {
+    const std::string_view name = row->maps.log;
+    const std::size_t at = name.find(kPid);
+    if (name.empty() || at == std::string_view::npos) continue;
+    for (const ProcessInfo& process : processes) {
+      const std::string source = directory_.runtime_directory() + "/" +
+                                 std::string(name.substr(0, at)) + std::to_string(process.pid) +
+                                 std::string(name.substr(at + kPid.size()));
+      const Result<MapText> map = map_of_log(source);
+      if (!map && map.error().code == Errc::not_found) continue;
+      KeptFile file{.name = kMapName.of(process.pid), .source = source, .pid = process.pid};
+      const Result<void> written =
+          map ? directory_.write(file.name, map->text) : Failure(map.error());
+      if (!written) {
+        failures_.push_back(written.error());
+        continue;
+      }
+      file.size = map->text.size();
+      files_.push_back(std::move(file));
+      ++count;
+    }
+  }
+  return count;
 }
 
 std::vector<std::string> remove_left_files(const LeftFiles& left, std::span<const KeptFile> files,

@@ -16,9 +16,9 @@ namespace perfmap {
 namespace {
 
 /// Programs that start others, which may be of any runtime.
-constexpr std::array<std::string_view, 18> kLaunchers = {
+constexpr std::array<std::string_view, 20> kLaunchers = {
     "sh",   "bash",    "dash", "zsh",   "fish",    "busybox", "env",   "make",    "ninja",
-    "nice", "timeout", "time", "xargs", "taskset", "setsid",  "nohup", "numactl", "hyperfine"};
+    "nice", "timeout", "time", "xargs", "taskset", "setsid",  "nohup", "numactl", "hyperfine", "unshare", "setpriv"};
 
 std::string_view base_name(std::string_view path) noexcept {
   return path.substr(path.rfind('/') + 1);
@@ -97,8 +97,9 @@ struct Found {
 const RuntimeInfo* runtime_named(std::string_view path) noexcept {
   if (const RuntimeInfo* const row = runtime_of_program(path)) return row;
   const auto rows = all_runtimes();
-  const auto found = std::ranges::find_if(rows, [&](const RuntimeInfo* row) {
-    return !row->signs.launcher.empty() && row->signs.launcher == base_name(path);
+  const std::string_view name = base_name(path);
+  const auto found = std::ranges::find_if(rows, [name](const RuntimeInfo* row) {
+    return !name.empty() && (row->signs.launcher == name || row->started.program == name);
   });
   return found == rows.end() ? nullptr : *found;
 }
@@ -112,7 +113,9 @@ Found runtime_of_command(const NamingRequest& request, bool& may_start_others) {
     if (path.empty()) return {};
     const RuntimeInfo* row = runtime_named(path);
     if (row == nullptr) row = runtime_named(real_path(path));
-    if (row != nullptr && row->started.exists()) return {row, path};
+    if (row != nullptr && (row->started.exists() || !row->started.why_not.empty())) {
+      return {row, path};
+    }
     const std::string_view name = base_name(path);
     program = interpreter_of(path);
     if (!program.empty() || std::ranges::find(kLaunchers, name) != kLaunchers.end()) {
@@ -124,7 +127,7 @@ Found runtime_of_command(const NamingRequest& request, bool& may_start_others) {
 
 /// A program of that runtime in PATH.
 Found program_of(const RuntimeInfo& runtime, const NamingRequest& request) {
-  std::vector<std::string_view> names = {runtime.signs.launcher};
+  std::vector<std::string_view> names = {runtime.signs.launcher, runtime.started.program};
   names.insert(names.end(), runtime.signs.programs.begin(), runtime.signs.programs.end());
   for (const std::string_view name : names) {
     if (name.empty()) continue;
@@ -145,6 +148,9 @@ std::string text_of(const Version& version) {
   return std::to_string(version.major) + "." + std::to_string(version.minor);
 }
 
+constexpr std::string_view kPlace = "{dir}";
+constexpr std::string_view kWritten = "{dir}/runtime";
+
 class Planner {
  public:
   explicit Planner(const NamingRequest& request) : request_(request) {}
@@ -159,6 +165,7 @@ class Planner {
   std::optional<Version> version_of(const Found& found);
   std::span<const StartVariable> variables_for(const RuntimeInfo& row, const Version& version);
   void set(const RuntimeInfo& row, const StartVariable& variable);
+  void append_arguments(const RuntimeInfo& row);
   void note(const RuntimeInfo& row, const std::string& why) {
     if (!was_asked_for_) return;
     plan_.notes.push_back(std::string(row.guide.title) + ": names are not turned on, because " +
@@ -192,9 +199,17 @@ std::span<const StartVariable> Planner::variables_for(const RuntimeInfo& row,
   return {};
 }
 
+/// The text of a variable that a runtime would split inside of the directory's path.
+bool splits_directory(const StartedNaming& started, const std::string& directory) {
+  return std::ranges::any_of(started.variables, [&](const StartVariable& variable) {
+    return variable.separator != '\0' && variable.value.find(kPlace) != std::string_view::npos &&
+           directory.find(variable.separator) != std::string::npos;
+  });
+}
+
 void Planner::set(const RuntimeInfo& row, const StartVariable& variable) {
   std::string value(variable.value);
-  constexpr std::string_view kPlace = "{dir}";
+  const bool is_written = value.find(kWritten) != std::string::npos;
   if (const std::size_t at = value.find(kPlace); at != std::string::npos) {
     value.replace(at, kPlace.size(), request_.directory);
   }
@@ -210,11 +225,23 @@ void Planner::set(const RuntimeInfo& row, const StartVariable& variable) {
     value = std::string(users) + (has_separator ? "" : std::string(1, variable.separator)) + value;
   }
   plan_.variables.push_back({row.runtime, std::string(variable.name), std::move(value)});
+  plan_.writes_to_directory = plan_.writes_to_directory || is_written;
+}
+
+void Planner::append_arguments(const RuntimeInfo& row) {
+  if (row.runtime != plan_.runtime || row.started.arguments.empty()) return;
+  const StartFlags users = start_flags(row.runtime, {{}, request_.command, request_.environment});
+  if (!users.map_by.empty() || !users.dump_by.empty()) return;
+  plan_.arguments.assign(row.started.arguments.begin(), row.started.arguments.end());
 }
 
 void Planner::add(const Found& found, bool was_asked_for) {
   was_asked_for_ = was_asked_for;
   const RuntimeInfo& row = *found.runtime;
+  if (!row.started.exists()) return note(row, std::string(row.started.why_not));
+  if (splits_directory(row.started, request_.directory)) {
+    return note(row, "it would split the path of the recording, " + shell_word(request_.directory));
+  }
   const std::optional<Version> version = version_of(found);
   if (!version) return note(row, "its version is unknown");
   if (*version < parse_version(row.started.first_release)) {
@@ -223,6 +250,7 @@ void Planner::add(const Found& found, bool was_asked_for) {
   }
   const std::size_t before = plan_.variables.size();
   for (const StartVariable& variable : variables_for(row, *version)) set(row, variable);
+  append_arguments(row);
   if (plan_.variables.size() == before) return;
   if (!row.started.ini.empty()) plan_.ini = row.started.ini;
   if (row.runtime == plan_.runtime) plan_.call_graph = row.started.call_graph;
@@ -240,8 +268,8 @@ NamingPlan plan_naming(const NamingRequest& request) {
   const Found own = runtime_of_command(request, may_start_others);
   if (own.runtime != nullptr) planner.set_runtime(own.runtime->runtime);
   for (const RuntimeInfo* const row : all_runtimes()) {
-    if (!row->started.exists()) continue;
     const bool is_own = row == own.runtime;
+    if (!row->started.exists() && !is_own) continue;
     if (request.runtimes) {
       if (std::ranges::find(*request.runtimes, row->runtime) == request.runtimes->end()) continue;
       planner.add(is_own ? own : program_of(*row, request), true);

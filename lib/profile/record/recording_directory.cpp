@@ -97,10 +97,22 @@ Result<void> RecordingDirectory::write_below(const std::string& subdirectory,
   return write(subdirectory + "/" + name, bytes);
 }
 
+Result<void> RecordingDirectory::make_runtime_directory() const {
+  const std::string path = runtime_directory();
+  if (::mkdir(path.c_str(), 0700) == 0) return {};
+  return Failure(system_error("cannot create " + path, errno));
+}
+
+void RecordingDirectory::remove_runtime_directory() const noexcept {
+  std::error_code ignored;
+  std::filesystem::remove_all(runtime_directory(), ignored);
+}
+
 void RecordingDirectory::discard() const noexcept {
   std::error_code ignored;
   std::filesystem::remove(recording(), ignored);
   std::filesystem::remove_all(path_ + "/ini", ignored);
+  remove_runtime_directory();
   if (was_made_) std::filesystem::remove(path_, ignored);
 }
 

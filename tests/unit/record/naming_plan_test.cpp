@@ -173,6 +173,55 @@ TEST_CASE("PHP reads a file of settings in addition to its own", "[record]") {
   CHECK(value_of(plan, "PHP_INI_SCAN_DIR") == "/etc/php:/recording/ini");
 }
 
+TEST_CASE("files of a runtime go to a directory of the recording", "[record]") {
+  Programs programs;
+  for (const char* const name : {"deno", "bun", "pypy3"}) programs.add(name);
+  NamingPlan plan = plan_naming(programs.request({"deno", "run", "a.js"}, ""));
+  CHECK(value_of(plan, "DENO_V8_FLAGS") ==
+        "--perf-basic-prof,--interpreted-frames-native-stack,--logfile=/recording/runtime/v8.log");
+  CHECK(plan.writes_to_directory);
+  NamingRequest request = programs.request({"deno"}, "");
+  request.environment.emplace_back("DENO_V8_FLAGS=--expose-gc");
+  CHECK(value_of(plan_naming(request), "DENO_V8_FLAGS").starts_with("--expose-gc,--perf"));
+  request.directory = "/a,b";
+  plan = plan_naming(request);
+  CHECK(plan.variables.empty());
+  REQUIRE(plan.notes.size() == 1);
+  CHECK(plan.notes[0].ends_with("because it would split the path of the recording, /a,b"));
+  plan = plan_naming(programs.request({"bun", "a.js"}, ""));
+  CHECK(value_of(plan, "BUN_JSC_useJITDump") == "1");
+  CHECK(value_of(plan, "BUN_JSC_jitDumpDirectory") == "/recording/runtime");
+  plan = plan_naming(programs.request({"pypy3", "a.py"}, ""));
+  CHECK(value_of(plan, "PYPYLOG") == "jit-backend-addr:/recording/runtime/pypy-%d.log");
+  programs.add("node");
+  CHECK_FALSE(plan_naming(programs.request({"node"}, "v20.0.0")).writes_to_directory);
+}
+
+TEST_CASE("a PostgreSQL server gets an option, its clients none", "[record]") {
+  Programs programs;
+  programs.add("postgres");
+  programs.add("sh");
+  const NamingPlan plan = plan_naming(programs.request({"postgres", "-D", "data"}, ""));
+  CHECK(value_of(plan, "JITDUMPDIR") == "/recording/runtime");
+  CHECK(plan.arguments == std::vector<std::string>{"-c", "jit_profiling_support=on"});
+  const std::vector<std::string> own = {"postgres", "-c", "jit_profiling_support=on"};
+  CHECK(plan_naming(programs.request(own, "")).arguments.empty());
+  const NamingPlan shell = plan_naming(programs.request({"sh"}, ""));
+  CHECK(value_of(shell, "PGOPTIONS") == "none");
+  CHECK(shell.arguments.empty());
+}
+
+TEST_CASE("a runtime whose option is of no use gets none, and the reason is given", "[record]") {
+  Programs programs;
+  programs.add("guile");
+  programs.add("sh");
+  const NamingPlan plan = plan_naming(programs.request({"guile"}, "3.0.8"));
+  CHECK(plan.variables.empty());
+  REQUIRE(plan.notes.size() == 1);
+  CHECK(plan.notes[0].starts_with("Guile: names are not turned on, because its perf map has"));
+  CHECK(plan_naming(programs.request({"sh"}, "3.0.8")).notes.empty());
+}
+
 TEST_CASE("a value that cannot be extended stays the user's", "[record]") {
   Programs programs;
   programs.add("python3");

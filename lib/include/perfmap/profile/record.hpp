@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -36,6 +37,10 @@ struct NamingPlan {
   std::vector<NamingVariable> variables;
   /// Text of DIR/ini/perfmap.ini, a file that a variable refers to; empty: there is none.
   std::string ini;
+  /// Whether a variable refers to DIR/runtime, a directory that the program writes to.
+  bool writes_to_directory = false;
+  /// To be appended to the command.
+  std::vector<std::string> arguments;
   /// Sentences for the user: what was not set, and why; what the program prints because of it.
   std::vector<std::string> notes;
   /// The runtime of the program; unknown for a program that may start others.
@@ -126,8 +131,22 @@ class PERFMAP_API PerfRun {
 /// protocol: like `jcmd PID Compiler.perfmap`, but without a JDK. The process must be a JVM of this
 /// user, or the caller root. If the JVM has no socket yet, it gets SIGQUIT, but only if it handles
 /// that signal and does not forbid attaching; otherwise the signal would end it, or print its
-/// stacks. Waits at most ten seconds for each step. Fails with refused, not_found or io.
-PERFMAP_API Result<void> ask_jvm_for_map(pid_t pid, const Roots& roots = {});
+/// stacks. Waits at most `max_wait` for each step. Fails with refused, not_found or io.
+PERFMAP_API Result<void> ask_jvm_for_map(
+    pid_t pid, const Roots& roots = {},
+    std::chrono::milliseconds max_wait = std::chrono::seconds(10));
+
+/// Makes a .NET process (8 or later) write a perf map and a jitdump from now on, which also name
+/// the methods that it has compiled before, or makes it stop that, by its diagnostic socket. The
+/// process must be of this user, or the caller root. Follows no link, and accepts no socket of
+/// another user or process. Waits at most `max_wait`. Fails with refused, not_found or io.
+PERFMAP_API Result<void> switch_dotnet_names(
+    pid_t pid, bool on, const Roots& roots = {},
+    std::chrono::milliseconds max_wait = std::chrono::seconds(10));
+
+/// The children of these processes, their children, and so on: at most 4096, without the processes
+/// themselves.
+PERFMAP_API std::vector<pid_t> descendants_of(std::vector<pid_t> pids, const Roots& roots = {});
 
 // The recording directory.
 
@@ -147,11 +166,16 @@ class PERFMAP_API RecordingDirectory {
 
   const std::string& path() const noexcept { return path_; }  ///< absolute
   std::string recording() const { return path_ + "/" + std::string(kRecordingName); }
+  std::string runtime_directory() const { return path_ + "/runtime"; }
   /// Writes a new file of the directory, mode 0600. Fails with refused if it exists.
   Result<void> write(const std::string& name, std::string_view bytes) const;
   /// The same in a new subdirectory.
   Result<void> write_below(const std::string& subdirectory, const std::string& name,
                            std::string_view bytes) const;
+  /// Creates DIR/runtime, mode 0700, for files that the recorded program writes.
+  Result<void> make_runtime_directory() const;
+  /// Removes it, with what is in it.
+  void remove_runtime_directory() const noexcept;
   /// Removes the directory, if create() made it, with the files that a failed recording leaves.
   void discard() const noexcept;
 
@@ -184,6 +208,9 @@ class PERFMAP_API NameKeeper {
 
   /// For RecordedJitOptions::on_found. Copies a file once.
   void add(pid_t pid, const Input& input, bool is_dump);
+  /// Converts the logs in DIR/runtime in which runtimes list their code (see MapSupport::log) to
+  /// perf maps of those processes. Returns their number.
+  std::size_t add_logs(std::span<const ProcessInfo> processes);
 
   const std::vector<KeptFile>& files() const noexcept { return files_; }
   /// Copies that could not be written.
@@ -193,6 +220,29 @@ class PERFMAP_API NameKeeper {
   RecordingDirectory directory_;
   std::vector<KeptFile> files_;
   std::vector<Error> failures_;
+};
+
+/// Processes with another /tmp than the caller's, as in containers. Their maps and jitdumps are gone
+/// when the last process of the container ends, unless a descriptor holds the directory. One thread
+/// at a time.
+class PERFMAP_API ForeignMounts {
+ public:
+  explicit ForeignMounts(Roots roots = {});
+  ForeignMounts(ForeignMounts&&) noexcept;
+  ForeignMounts& operator=(ForeignMounts&&) = delete;
+  ~ForeignMounts();
+
+  /// Holds the /tmp of those of the processes that have another one now; at most 256 of them. To be
+  /// called again while the processes live, because they may mount it later.
+  void look(std::span<const pid_t> pids);
+  /// Copies the files of held processes that were recorded and have ended. A file must be regular,
+  /// have one name, and belong to the process's user or root. Returns the number of copies.
+  std::size_t keep(NameKeeper& keeper, std::span<const ProcessInfo> processes) const;
+
+ private:
+  struct Held;
+  Roots roots_;
+  std::vector<Held> held_;
 };
 
 /// Which files a recording leaves outside of its directory.

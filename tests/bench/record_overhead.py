@@ -1,0 +1,108 @@
+"""Compares `perfmap record` with plain perf record: record_overhead.py PERFMAP [PAIRS]
+
+Both run perf with the same options and the same environment, in alternation, for a Node.js and a C++
+program with a fixed amount of work. Prints the median of the paired differences of the processor time,
+user and system, of all processes together: until perf ends, which is what a recorded program competes
+with, and in total, which includes the analysis that perfmap prints at the end.
+"""
+import json
+import os
+import pathlib
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+PERFMAP = str(pathlib.Path(sys.argv[1]).resolve())
+PAIRS = int(sys.argv[2]) if len(sys.argv) > 2 else 5
+LOOP = "double s = 0; for (long i = 0; i < n; i++) s += std::sqrt(i) * (i % 7); return s;"
+CPP = f"""#include <cmath>
+#include <cstdio>
+__attribute__((noinline)) double hot(long n) {{ {LOOP} }}
+int main() {{ double x = 0; for (int i = 0; i < 1300; i++) x += hot(1000000); return x > 0 ? 0 : 1; }}
+"""
+NODE = """
+function hot(n) { let s = 0; for (let i = 0; i < n; i++) s += Math.sqrt(i) * (i % 7); return s }
+let x = 0;
+for (let i = 0; i < 1300; i++) x += hot(1000000);
+if (!(x > 0)) process.exit(1);
+"""
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+def own_seconds(pid):
+    """Processor time of one process, without its children."""
+    words = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(words[11]) + int(words[12])) / TICK
+
+
+def children(pid):
+    return pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def seconds_of_children():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def run_plain(words, variables, cwd):
+    before = seconds_of_children()
+    subprocess.run(words, cwd=cwd, check=True, env={**os.environ, **variables}, capture_output=True)
+    return seconds_of_children() - before
+
+
+def run_perfmap(command, name, cwd):
+    """Processor time until perf ends, and in total."""
+    before = seconds_of_children()
+    process = subprocess.Popen([PERFMAP, "record", "-o", name, "--", *command], cwd=cwd, stderr=subprocess.DEVNULL)
+    own = 0
+    perf = []
+    while process.poll() is None:
+        try:
+            now = own_seconds(process.pid)
+            has_perf = any(b"perf" in pathlib.Path(f"/proc/{child}/comm").read_bytes() for child in children(process.pid))
+        except (OSError, IndexError):
+            continue
+        if has_perf:
+            perf.append(now)
+        own = max(own, now)
+        time.sleep(0.01)
+    assert process.returncode == 0
+    total = seconds_of_children() - before
+    after = own - perf[-1]
+    return total - after, total
+
+
+def compare(title, command, cwd):
+    run_perfmap(command, "first", cwd)
+    manifest = json.loads((cwd / "first/recording.json").read_text())
+    during, total, plain = [], [], []
+    for i in range(PAIRS):
+        measured = run_perfmap(command, f"record{i}", cwd)
+        words = [word.replace(str(cwd / "first"), str(cwd)) for word in manifest["perf"]]
+        seconds = run_plain(words, manifest["variables"], cwd)
+        plain.append(seconds)
+        during.append(100 * (measured[0] / seconds - 1))
+        total.append(100 * (measured[1] / seconds - 1))
+        shutil.rmtree(cwd / f"record{i}")
+    spread = f"{min(during):+.1f} to {max(during):+.1f} %"
+    print(f"{title}: plain perf record {statistics.median(plain):.2f} s; perfmap record "
+          f"{statistics.median(during):+.1f} % until perf ends ({spread}), {statistics.median(total):+.1f} % in total; "
+          f"{PAIRS} pairs", flush=True)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as place:
+        cwd = pathlib.Path(place).resolve()
+        (cwd / "hot.cpp").write_text(CPP)
+        subprocess.run(["g++", "-O2", "-o", "hot", "hot.cpp"], cwd=cwd, check=True)
+        compare("C++", ["./hot"], cwd)
+        if shutil.which("node"):
+            (cwd / "hot.js").write_text(NODE)
+            compare("Node.js", ["node", "hot.js"], cwd)
+
+
+main()

@@ -1,0 +1,78 @@
+"""Programs that spend known shares of their time in three functions, recorded by `perfmap record`."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from json_schema import check
+
+PERFMAP = str(pathlib.Path(sys.argv[1]).resolve())
+SCHEMA = json.loads((pathlib.Path(__file__).resolve().parents[2] /
+                     "docs/schema/perfmap.recording-1.json").read_text())
+SHARES = {"hot50": 50, "hot30": 30, "hot20": 20}
+LOOP = "let s = 0; for (let i = 0; i < n; i++) { s += Math.sqrt(i) * i % 7 } return s"
+JAVASCRIPT = "".join(f"function {name}(n) {{ {LOOP} }}\n" for name in SHARES) + """
+const seconds = Number(process.argv[2]);
+const end = Date.now() + 1000 * seconds;
+let x = 0;
+while (Date.now() < end) { x += hot50(2500000) + hot30(1500000) + hot20(1000000) }
+console.log("done", x > 0);
+"""
+
+
+def run(*words, cwd, expected=0, env=None):
+    done = subprocess.run([PERFMAP, *words], cwd=cwd, capture_output=True, text=True,
+                          env={**os.environ, **(env or {})})
+    assert done.returncode == expected, (words, done.returncode, done.stdout, done.stderr)
+    return done
+
+
+def stacks(directory, cwd):
+    """(frames, samples) of each stack of the recording."""
+    for line in run("stacks", directory, "--merge-tiers", cwd=cwd).stdout.splitlines():
+        frames, count = line.rsplit(" ", 1)
+        yield frames.split(";"), int(count)
+
+
+def measured_shares(directory, cwd):
+    """Percent of the samples with one of the functions, by function, and their number."""
+    found = dict.fromkeys(SHARES, 0)
+    for frames, count in stacks(directory, cwd):
+        text = ";".join(frames)
+        for name in SHARES:
+            if re.search(rf"\b{name}\b", text):
+                found[name] += count
+    whole = sum(found.values())
+    return {name: 100 * count / max(whole, 1) for name, count in found.items()}, whole
+
+
+def check_shares(directory, cwd, what, least=300):
+    found, whole = measured_shares(directory, cwd)
+    assert whole > least, (what, found, whole)
+    for name, share in SHARES.items():
+        assert abs(found[name] - share) <= 3, (what, name, found)
+
+
+def totals(directory, cwd, comm):
+    done = run("stacks", directory, "--stats", "--format", "jsonl", cwd=cwd)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    return next(row for row in rows if row["pid"] is not None and row["comm"] == comm)
+
+
+def read_manifest(directory):
+    path = pathlib.Path(directory, "recording.json")
+    manifest = json.loads(path.read_text())
+    check(manifest, SCHEMA, SCHEMA)
+    assert path.stat().st_mode & 0o777 == 0o600 and path.parent.stat().st_mode & 0o777 == 0o700
+    for file in manifest["files"]:
+        assert pathlib.Path(directory, file["path"]).stat().st_size == file["size"]
+    return manifest
+
+
+def check_nothing_left(cwd, before, manifest):
+    assert set(os.listdir(cwd)) == before, os.listdir(cwd)
+    for file in manifest["files"]:
+        assert not os.path.exists(file["source"]), file

@@ -1,0 +1,215 @@
+// Which files a recording copies, and which it removes.
+
+#include <chrono>
+#include <ctime>
+#include <fcntl.h>
+#include <filesystem>
+#include <string>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <vector>
+
+#include "perfmap/profile/record.hpp"
+#include "support/catch.hpp"
+#include "support/scratch.hpp"
+
+namespace perfmap {
+namespace {
+
+using test::Scratch;
+
+std::int64_t now_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+/// The pid of a process that has ended.
+pid_t ended_pid() {
+  const pid_t pid = ::fork();
+  if (pid == 0) ::_exit(0);
+  test::wait_for(pid);
+  return pid;
+}
+
+ProcessInfo process_of(pid_t pid) {
+  ProcessInfo process;
+  process.pid = pid;
+  return process;
+}
+
+std::string log_of(pid_t pid, const std::string& isolate) {
+  return "isolate-0x" + isolate + "-" + std::to_string(pid) + "-v8.log";
+}
+
+RecordingDirectory directory_in(const Scratch& scratch) {
+  Result<RecordingDirectory> directory = RecordingDirectory::create(scratch / "rec");
+  REQUIRE(directory);
+  return *std::move(directory);
+}
+
+Input input_of(const std::string& path) {
+  Result<Input> input = Input::open(path);
+  REQUIRE(input);
+  return *std::move(input);
+}
+
+void make_older(const std::string& path) {
+  const timespec times[2] = {{1000, 0}, {1000, 0}};
+  REQUIRE(::utimensat(AT_FDCWD, path.c_str(), times, AT_SYMLINK_NOFOLLOW) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("a file is copied once, under the pid of the recording", "[record]") {
+  const Scratch scratch;
+  NameKeeper keeper(directory_in(scratch));
+  const std::string map = scratch.write("perf-3.map", "1000 10 f\n");
+  std::filesystem::create_hard_link(map, scratch / "perf-4.map");
+  keeper.add(42, input_of(map), false);
+  keeper.add(43, input_of(scratch / "perf-4.map"), false);
+  keeper.add(42, input_of(scratch.write("jit-7-3.dump", "dump")), true);
+  REQUIRE(keeper.files().size() == 2);
+  CHECK(test::read_file(scratch / "rec/perf-42.map") == "1000 10 f\n");
+  CHECK(test::read_file(scratch / "rec/jit-7-3.dump") == "dump");
+  struct stat status {};
+  REQUIRE(::stat((scratch / "rec/perf-42.map").c_str(), &status) == 0);
+  CHECK((status.st_mode & 07777) == 0600);
+  CHECK(keeper.failures().empty());
+}
+
+TEST_CASE("a copy replaces nothing in the directory, and follows no link", "[record]") {
+  const Scratch scratch;
+  NameKeeper keeper(directory_in(scratch));
+  const std::string victim = scratch.write("victim", "mine");
+  std::filesystem::create_symlink(victim, scratch / "rec/perf-42.map");
+  keeper.add(42, input_of(scratch.write("perf-3.map", "1000 10 f\n")), false);
+  CHECK(keeper.files().empty());
+  CHECK(keeper.failures().size() == 1);
+  CHECK(test::read_file(victim) == "mine");
+}
+
+TEST_CASE("a log with addresses of code becomes a perf map", "[record]") {
+  const Scratch scratch;
+  const RecordingDirectory directory = directory_in(scratch);
+  REQUIRE(directory.make_runtime_directory());
+  const std::string log =
+      "[1] {jit-backend-addr\nLoop 1 (f;/t.py:2-4~#12 FOR_ITER) has address 0x1000 to 0x1040 "
+      "(bootstrap 0x1000)\n[2] jit-backend-addr}\n";
+  scratch.write("rec/runtime/pypy-42.log", log);
+  scratch.write("rec/runtime/pypy-43.log", log);  // not a recorded process
+  scratch.write("rec/runtime/pypy-45.log", "");
+  scratch.write("rec/runtime/pypy-46.log", log.substr(0, 60));
+  const std::string secret = scratch.write("secret", log);
+  std::filesystem::create_symlink(secret, scratch / "rec/runtime/pypy-44.log");
+  REQUIRE(::mkfifo((scratch / "rec/runtime/pypy-47.log").c_str(), 0600) == 0);
+  std::vector<ProcessInfo> processes;
+  for (const pid_t pid : {42, 44, 45, 46, 47, 48}) processes.push_back(process_of(pid));
+  NameKeeper keeper(directory);
+  keeper.add_logs(processes);
+  CHECK(test::read_file(scratch / "rec/perf-42.map") ==
+        "1000 40 Loop 1 (f;/t.py:2-4~#12 FOR_ITER)\n");
+  for (const char* const name : {"43", "44", "47", "48"}) {
+    CHECK_FALSE(std::filesystem::exists(scratch / ("rec/perf-" + std::string(name) + ".map")));
+  }
+  CHECK(keeper.failures().size() == 2);  // the link and the FIFO
+  directory.remove_runtime_directory();
+  CHECK_FALSE(std::filesystem::exists(scratch / "rec/runtime"));
+  CHECK(std::filesystem::exists(secret));
+}
+
+TEST_CASE("only logs that a recorded and ended process left are removed", "[record]") {
+  const Scratch scratch;
+  const pid_t ended = ended_pid();
+  const pid_t other = ended_pid();
+  const std::string victim = scratch.write("victim", "mine");
+  scratch.write(log_of(ended, "1"), "");
+  scratch.write(log_of(other, "2"), "");       // not recorded
+  scratch.write(log_of(::getpid(), "3"), "");  // lives
+  std::filesystem::create_symlink(victim, scratch / log_of(ended, "4"));
+  std::filesystem::create_hard_link(victim, scratch / log_of(ended, "5"));
+  make_older(scratch.write(log_of(ended, "6"), ""));
+  REQUIRE(::mkfifo((scratch / log_of(ended, "7")).c_str(), 0600) == 0);
+  std::filesystem::create_directory(scratch / log_of(ended, "8"));
+  scratch.write(log_of(ended, "9") + "x", "");
+  scratch.write("isolate-0x1-" + std::to_string(ended) + "x-v8.log", "");
+  scratch.write("isolate-0x1--v8.log", "");
+  scratch.write("isolate-0x1-99999999999999999999-v8.log", "");
+  if (::geteuid() == 0) {
+    const std::string foreign = scratch.write(log_of(ended, "a"), "");
+    REQUIRE(::chown(foreign.c_str(), 65534, 65534) == 0);
+  }
+  const auto before = std::distance(std::filesystem::directory_iterator(scratch.path()), {});
+  const LeftFiles left{.named = {Runtime::v8},
+                       .tmp = scratch.path(),
+                       .working_directory = scratch.path(),
+                       .began_ns = now_ns()};
+  const std::vector<ProcessInfo> processes = {process_of(ended), process_of(::getpid())};
+  CHECK(remove_left_files(left, {}, processes) ==
+        std::vector<std::string>{scratch / log_of(ended, "1")});
+  CHECK(std::distance(std::filesystem::directory_iterator(scratch.path()), {}) == before - 1);
+  CHECK(test::read_file(victim) == "mine");
+  LeftFiles none = left;
+  none.named = {};
+  scratch.write(log_of(ended, "1"), "");
+  CHECK(remove_left_files(none, {}, processes).empty());
+}
+
+TEST_CASE("a copied file is removed only if it is still that file", "[record]") {
+  const Scratch scratch;
+  const pid_t ended = ended_pid();
+  const auto kept = [&](pid_t pid, const std::string& name) {
+    const Input input = input_of(scratch.write(name, "1000 10 f\n"));
+    return KeptFile{.name = name,
+                    .source = input.name(),
+                    .pid = pid,
+                    .size = 10,
+                    .device = input.facts().device,
+                    .inode = input.facts().inode};
+  };
+  const std::string name = "perf-" + std::to_string(ended) + ".map";
+  LeftFiles left{.named = {Runtime::v8},
+                 .tmp = scratch.path(),
+                 .working_directory = scratch.path(),
+                 .began_ns = now_ns()};
+  const auto removed = [&](const KeptFile& file) {
+    return remove_left_files(left, std::vector{file}, {}).size() == 1;
+  };
+  KeptFile file = kept(ended, name);
+  CHECK(removed(file));
+  CHECK_FALSE(std::filesystem::exists(scratch / name));
+  CHECK_FALSE(removed(file));
+
+  // Another file has the name now.
+  file = kept(ended, name);
+  std::filesystem::rename(scratch / name, scratch / "first");
+  scratch.write(name, "of another process");
+  CHECK_FALSE(removed(file));
+  // A link to the file that was copied.
+  std::filesystem::remove(scratch / name);
+  std::filesystem::create_symlink(scratch / "first", scratch / name);
+  CHECK_FALSE(removed(file));
+  // A second name of it.
+  std::filesystem::remove(scratch / name);
+  std::filesystem::create_hard_link(scratch / "first", scratch / name);
+  CHECK_FALSE(removed(file));
+  std::filesystem::remove(scratch / name);
+
+  file = kept(ended, name);
+  make_older(scratch / name);
+  CHECK_FALSE(removed(file));
+  std::filesystem::remove(scratch / name);
+
+  // A name that the user chose.
+  CHECK_FALSE(removed(kept(ended, "mine.map")));
+  // Of a living process: only if it was asked for the map.
+  const KeptFile living = kept(::getpid(), "perf-" + std::to_string(::getpid()) + ".map");
+  CHECK_FALSE(removed(living));
+  left.asked = {::getpid()};
+  CHECK(removed(living));
+  // In another directory.
+  scratch.write("below/x", "");
+  CHECK_FALSE(removed(kept(ended, "below/" + name)));
+}
+
+}  // namespace perfmap
