@@ -328,7 +328,7 @@ void check_processes(LintSources& sources, std::vector<Diagnostics>& all, const 
 /// Compares the files with a recording of their processes; see lint_recording().
 Result<void> check_recording(const std::string& path, const LintSources& sources,
                              std::vector<Diagnostics>& all, const Console& console) {
-  const Result<Recording> recording = open_recording(path);
+  const Result<Recording> recording = open_recorded(path, console);
   if (!recording) return Failure(recording.error());
   const Step step(console, "reading " + path);
   std::vector<LintedFile> files;
@@ -675,7 +675,9 @@ void declare_lint(CommandOptions& command) {
   Options& options = command.runs(run, choose_format_of);
   options.opening.takes_others = false;
   options.opening.needs_magic = false;
-  add_sources(command, options.sources, {.help = "Maps and jitdumps: paths, '-' or pids"});
+  add_sources(command, options.sources,
+              {.help = "Maps and jitdumps: paths, '-' or pids",
+               .recorded = SourceWords::Recorded::each_file});
   add_source_options(command, options.opening);
   add_output_format(command, "--format", options.format,
                     {"pretty", "gcc", "json", "jsonl", "sarif", "github"}, kSuffixes, "pretty");
