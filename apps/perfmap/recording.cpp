@@ -37,10 +37,12 @@ Result<RecordedJitOptions> recorded_jit_options(const RecordedSourceOptions& opt
   jit.roots = roots_from_environment();
   jit.symfs = options.symfs;
   jit.any_owner = options.any_owner;
-  const std::string own = recording_directory_of(unpacked_directory(options.recording));
+  const std::string& directory = unpacked_directory(options.recording);
+  const std::string own = recording_directory_of(directory);
   const Result<void> known = set_map_dir(options.map_dir.empty() ? own : options.map_dir, jit);
   if (!known) return Failure(known.error());
-  if (own == unpacked_directory(options.recording)) jit.shown_directory = options.recording;
+  const bool is_archive = directory != options.recording;
+  if (is_archive && options.map_dir.empty()) jit.shown_directory = options.recording;
   return jit;
 }
 
@@ -53,6 +55,7 @@ RecordingDiagnosis examine_recording(const Recording& recording, RecordedJitOpti
   how.roots = jit.snapshot != nullptr ? jit.snapshot->roots() : jit.roots;
   if (jit.snapshot != nullptr) how.snapshot = jit.snapshot->directory();
   how.map_dir = jit.directory;
+  how.shown_map_dir = jit.shown_directory;
   how.symfs = jit.symfs;
   how.any_owner = jit.any_owner;
   how.reader = ::geteuid();
