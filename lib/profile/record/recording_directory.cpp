@@ -114,7 +114,7 @@ Result<void> RecordingDirectory::remove(std::span<const std::string> files) cons
 Result<void> write_manifest(const RecordingDirectory& directory, const RecordingManifest& manifest,
                             std::span<const KeptFile> files) {
   Result<OutputFile> out =
-      OutputFile::replace(directory.path() + "/" + std::string(kRecordingManifestName));
+      OutputFile::replace_itself(directory.path() + "/" + std::string(kRecordingManifestName));
   if (!out) return Failure(std::move(out.error()));
   out->make_private();  // command lines may have passwords
   JsonWriter json(*out);
