@@ -14,7 +14,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CORE = ["format", "base", "io", "runtimes", "map", "jitdump", "resolve", "writer", "lint", "pypylog", "report", "capi"]
-PROFILE = ["elf", "dwarf", "module", "process", "unwind", "perfdata", "stacks", "report",
+PROFILE = ["elf", "archive", "dwarf", "module", "process", "unwind", "perfdata", "stacks", "report",
            "inject", "annotate", "doctor", "source", "record", "capi"]
 LIBC_ALONE = ("lib/base/", "lib/writer/")  # but for what lib/base has for both shared libraries
 WITH_LIBSTDCXX = ("lib/base/c_border.hpp", "lib/base/found_file.hpp", "lib/base/lazy.hpp",
@@ -32,6 +32,7 @@ OWNERS = {  # folder: its public headers, below perfmap/ (core) or perfmap/profi
     "pypylog": ["pypylog"],
     "report": ["json", "report", "profile/report", "profile/report_comparison"],
     "elf": ["profile/module"],
+    "archive": ["profile/archive"],
     "dwarf": ["profile/debug_index"],
     "process": ["profile/" + name for name in
                 ("process", "process_tracker", "symbolizer", "process_watch", "snapshot", "garbage")],
@@ -52,7 +53,7 @@ DOORS = [  # what is included: the only place, or places, that may include it
     (re.compile(r"^lzma\.h"), ("lib/profile/elf/", "lib/profile/module/module.cpp")),
     (re.compile(r"^zlib\.h"), ("lib/profile/elf/", "lib/profile/stacks/gzip_stream.cpp")),
     (re.compile(r"^libiberty/"), "lib/profile/elf/"),
-    (re.compile(r"^zstd\.h"), "lib/profile/elf/"),
+    (re.compile(r"^zstd\.h"), ("lib/profile/elf/", "lib/profile/archive/archive_writer.cpp")),
     (re.compile(r"^protozero/"), "lib/profile/stacks/"),
     (re.compile(r"^capstone/"), "lib/profile/annotate/disassembler.cpp"),
     (re.compile(r"^CLI/"), "apps/perfmap/command_line.cpp"),

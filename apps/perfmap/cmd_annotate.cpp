@@ -439,7 +439,7 @@ ExitCode annotate(const AnnotateOptions& given, const Console& console) {
   AnnotateOptions options = given;
   const Result<void> checked = check_recorded_options(options);
   if (!checked) return console.fail(checked.error());
-  Result<Input> input = open_recording_input(options.recording);
+  Result<Input> input = open_recorded_input(options.recording, console);
   if (!input) return console.fail(input.error());
   FunctionSamples samples(options.function);
   options.watch = [&samples](StackOptions& stacks) { samples.watch(stacks); };

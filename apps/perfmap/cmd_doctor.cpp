@@ -56,7 +56,7 @@ ExitCode run_snapshot(const Options& options, const Console& console) {
 }
 
 ExitCode run_recording(const Options& options, const Console& console) {
-  const Result<Recording> recording = open_recording(options.subject());
+  const Result<Recording> recording = open_recorded(options.subject(), console);
   if (!recording && recording.error().code == Errc::not_found) {
     return console.fail(recording.error().message + " (pass a pid, a snapshot or a recording)");
   }
@@ -127,6 +127,7 @@ void declare_doctor(CommandOptions& command) {
               {.help = "A pid, a snapshot, or a recording of perf record; '-' reads a recording "
                        "from standard input",
                .is_single = true,
+               .recorded = SourceWords::Recorded::whole,
                .pid_help = "Examine this process",
                .map_help = "Examine this recording or snapshot; never a pid",
                .dump_help = "Not for doctor, which finds jitdumps itself (see --map-dir)",

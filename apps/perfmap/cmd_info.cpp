@@ -329,7 +329,9 @@ ExitCode run(const Options& options, const Console& console) {
 void declare_info(CommandOptions& command) {
   Options& options = command.runs(run);
   add_sources(command, options.sources,
-              {.help = "A perf map, a jitdump or JSON: a path, '-' or a pid", .is_single = true});
+              {.help = "A perf map, a jitdump or JSON: a path, '-' or a pid",
+               .is_single = true,
+               .recorded = SourceWords::Recorded::each_file});
   add_source_options(command, options.opening);
   command.value("--by", options.by, "KEY", "Print bytes and entries by name, prefix or tier")
       .one_of({"name", "prefix", "tier"});

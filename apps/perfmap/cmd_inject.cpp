@@ -113,7 +113,7 @@ ExitCode run(const Options& options, const Console& console) {
   if (options.output == "-") {
     return console.fail("cannot write a recording to standard output: name a file with -o");
   }
-  Result<Recording> recording = open_recording(options.recording);
+  Result<Recording> recording = open_recorded(options.recording, console);
   if (!recording) return console.fail(recording.error());
   const Result<void> other = check_other_file(options.output, recording->input());
   if (!other) return console.fail(other.error());

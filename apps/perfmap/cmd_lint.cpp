@@ -336,7 +336,7 @@ void check_processes(LintSources& sources, std::vector<Diagnostics>& all, const 
 /// Compares the files with a recording of their processes; see lint_recording().
 Result<void> check_recording(const std::string& path, const LintSources& sources,
                              std::vector<Diagnostics>& all, const Console& console) {
-  const Result<Recording> recording = open_recording(path);
+  const Result<Recording> recording = open_recorded(path, console);
   if (!recording) return Failure(recording.error());
   const Step step(console, "reading " + path);
   lint_recording(*recording, linted(sources.files, all));
@@ -680,7 +680,9 @@ void declare_lint(CommandOptions& command) {
   options.opening.takes_others = false;
   options.opening.needs_magic = false;
   options.opening.takes_images = true;
-  add_sources(command, options.sources, {.help = "Maps and jitdumps: paths, '-' or pids"});
+  add_sources(command, options.sources,
+              {.help = "Maps and jitdumps: paths, '-' or pids",
+               .recorded = SourceWords::Recorded::each_file});
   add_source_options(command, options.opening);
   add_output_format(command, "--format", options.format,
                     {"pretty", "gcc", "json", "jsonl", "sarif", "github"}, kSuffixes, "pretty");

@@ -648,7 +648,7 @@ void note_samples(const PypylogOptions& options, const LoopSamples& samples,
 Result<LoopSamples> count_samples(const PypylogOptions& options, const LoopProfile& profile,
                                   const Console& console) {
   const Step step(console, "counting samples of " + options.recording);
-  const Result<Recording> recording = open_recording(options.recording);
+  const Result<Recording> recording = open_recorded(options.recording, console);
   if (!recording) return Failure(recording.error());
   Diagnostics problems(1);
   Result<LoopSamples> samples = samples_of(*recording, options, profile, problems);
@@ -704,7 +704,7 @@ Result<LoopDumpOptions> dump_options(const PypylogOptions& options, const LoopPr
   dump.conversion = options.time_conversion;
   dump.base = profile.base();
   if (options.recording.empty()) return dump;
-  const Result<Recording> recording = open_recording(options.recording);
+  const Result<Recording> recording = open_recorded(options.recording, console);
   if (!recording) return Failure(recording.error());
   const Result<void> other = check_other_file(options.output, recording->input());
   if (!other) return Failure(other.error());
@@ -814,7 +814,9 @@ std::string conflict_of(const PypylogOptions& options) {
 
 ExitCode run_pypylog(const PypylogOptions& options, const Console& console) {
   if (const std::string why = conflict_of(options); !why.empty()) return console.fail(why);
-  const auto refused = refuse_snapshot(options.log, "not a PyPy log: pass the log");
+  constexpr const char* kWhy = "not a PyPy log: pass the log";
+  auto refused = refuse_snapshot(options.log, kWhy);
+  if (!refused) refused = refuse_recording(options.log, kWhy);
   if (refused) return console.fail(*refused);
   if (!options.to.empty()) return convert_loops(options, console);
   const Result<void> printed = print_profile(options, console);

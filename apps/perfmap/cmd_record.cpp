@@ -4,6 +4,7 @@
 #include <csignal>
 #include <ctime>
 #include <fstream>
+#include <perfmap/profile/archive.hpp>
 #include <perfmap/profile/doctor.hpp>
 #include <perfmap/profile/record.hpp>
 #include <perfmap/text.hpp>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "browser.hpp"
 #include "command_line.hpp"
 #include "console.hpp"
 #include "recording.hpp"
@@ -33,6 +35,16 @@ struct RecordOptions {
   std::string runtime = "auto";
   std::string perf = "perf";
   bool propagate = false;
+  bool archive = false;
+  bool open = false;
+};
+
+/// What is written, as the user typed it.
+struct Target {
+  std::string directory;
+  std::string archive;  ///< takes the place of the directory; empty: none
+
+  const std::string& shown() const { return archive.empty() ? directory : archive; }
 };
 
 std::vector<std::string> own_environment() {
@@ -97,6 +109,24 @@ std::string default_directory(const RecordOptions& options) {
   std::array<char, 32> text = {};
   std::strftime(text.data(), text.size(), "%Y%m%d-%H%M%S", &local);
   return "perfmap-" + short_name(options) + "-" + text.data();
+}
+
+/// -o NAME.tar.zst is an archive, of the directory NAME.
+Result<Target> target_of(const RecordOptions& options) {
+  Target target;
+  std::string name = options.directory.empty() ? default_directory(options) : options.directory;
+  if (name.ends_with(kArchiveSuffix)) {
+    target.archive = name;
+    name.resize(name.size() - kArchiveSuffix.size());
+  } else if (options.archive) {
+    target.archive = name.substr(0, name.find_last_not_of('/') + 1) + std::string(kArchiveSuffix);
+  }
+  target.directory = std::move(name);
+  if (target.archive.empty()) return target;
+  const Result<OutputPlace> place = OutputPlace::find(target.archive, OutputPlace::Last::kept);
+  if (!place) return Failure(place.error());
+  if (place->existing() == nullptr) return target;
+  return Failure({Errc::refused, "cannot create " + target.archive + ": it exists", 0, {}});
 }
 
 volatile std::sig_atomic_t was_interrupted = 0;
@@ -453,12 +483,53 @@ RecordingManifest manifest_of(const Session& session) {
           .exit_status = session.status};
 }
 
-ExitCode finish(const Session& session, const std::string& typed, const Console& console) {
+/// Runs `perfmap stacks`, whose notes the summary has already. The page is in the directory, or, as
+/// NAME.html, beside the archive.
+Result<std::string> write_page(const Session& session, const Target& target,
+                               const Console& console) {
+  const std::string& directory = session.directory.path();
+  std::string page = directory + (target.archive.empty() ? "/flame.html" : ".html");
+  const std::array words = {"perfmap", "stacks", directory.c_str(), "-o", page.c_str()};
+  const ParsedCommandLine stacks = parse_command_line(static_cast<int>(words.size()), words.data());
+  const Console quiet(console.out(), ColorWish::never, true, false);
+  if (stacks.action && stacks.action(quiet) == ExitCode::ok) return page;
+  return Failure({Errc::io, "cannot write " + page, 0, {}});
+}
+
+/// The archive in the place of the directory.
+Result<void> archive(const Session& session, const Target& target, const Console& console) {
+  const Step step(console, "writing " + target.archive);
+  const auto files = write_archive(session.directory.path(), target.archive);
+  if (!files) {
+    Error error = files.error();
+    error.message += "; the recording is in " + target.directory;
+    return Failure(std::move(error));
+  }
+  const Result<void> removed = session.directory.remove(*files);
+  if (!removed) {
+    console.warn(removed.error().message + "; what it has is not in " + target.archive);
+  }
+  return {};
+}
+
+void open_page(const std::string& page, const Console& console) {
+  const Result<void> opened = open_in_browser(page);
+  console.note("the flame graph is " + page +
+               (opened ? "" : "; it was not opened: " + opened.error().message));
+}
+
+ExitCode finish(const Session& session, const Target& target, const Console& console) {
   const Result<Kept> kept = keep(session, console);
   if (!kept) return fail_without_recording(session, kept.error(), console);
-  const Result<void> written = write_manifest(session.directory, manifest_of(session), kept->files);
-  if (!written) return console.fail(written.error());
-  print_summary(*kept, typed, console);
+  Result<void> done = write_manifest(session.directory, manifest_of(session), kept->files);
+  if (!done) return console.fail(done.error());
+  std::optional<Result<std::string>> page;
+  if (session.options.open) page = write_page(session, target, console);
+  if (!target.archive.empty()) done = archive(session, target, console);
+  if (!done) return console.fail(done.error());
+  print_summary(*kept, target.shown(), console);
+  if (page && !*page) return console.fail(page->error());
+  if (page) open_page(**page, console);
   return session.options.propagate ? static_cast<ExitCode>(session.status) : ExitCode::ok;
 }
 
@@ -472,9 +543,9 @@ ExitCode run(const RecordOptions& options, const Console& console) {
   }
   const Result<void> possible = check_targets(options, pids);
   if (!possible) return console.fail(possible.error());
-  const std::string typed =
-      options.directory.empty() ? default_directory(options) : options.directory;
-  const Result<RecordingDirectory> directory = RecordingDirectory::create(typed);
+  const Result<Target> target = target_of(options);
+  if (!target) return console.fail(target.error());
+  const Result<RecordingDirectory> directory = RecordingDirectory::create(target->directory);
   if (!directory) return console.fail(directory.error());
   Result<NamingPlan> plan = plan_for(options, *directory);
   if (!plan) {
@@ -497,7 +568,7 @@ ExitCode run(const RecordOptions& options, const Console& console) {
     living.end();
     session.asked = living.asked();
   }
-  return finish(session, typed, console);
+  return finish(session, *target, console);
 }
 
 std::string check_seconds(const std::string& text) {
@@ -558,7 +629,11 @@ void declare_record(CommandOptions& command) {
       .check(check_seconds);
   command.value("-o,--output", options.directory, "DIR",
                 "Write to this directory, which must be new or empty (default: "
-                "perfmap-NAME-TIME)");
+                "perfmap-NAME-TIME); NAME.tar.zst is an archive of it");
+  command.flag("--archive", options.archive,
+               "Write one file, DIR.tar.zst, in place of the directory");
+  command.flag("--open", options.open,
+               "Make a flame graph of the recording, and open it in a browser");
   command.value("--runtime", options.runtime, "LIST",
                 "Turn on the names of these runtimes, such as node,jvm; auto: of those that the "
                 "command may start (default); none");

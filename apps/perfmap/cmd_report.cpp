@@ -238,7 +238,7 @@ ExitCode load_recording(Input input, const ReportOptions& options, Loaded& loade
 /// Counts the samples of a file. `console` has the reason if that fails.
 ExitCode load(const std::string& path, const ReportOptions& options, Loaded& loaded,
               const Console& console) {
-  Result<Input> input = open_recording_input(path);
+  Result<Input> input = open_recorded_input(path, console);
   if (!input) return console.fail(input.error());
   const Result<void> other = check_other_file(options.output, *input);
   if (!other) return console.fail(other.error());

@@ -285,7 +285,7 @@ ExitCode write_stacks(const StacksOptions& options, const Console& console) {
   const StackFormat format = stack_format(options.format).value_or(StackFormat::folded);
   const Result<void> checked = check_options(options, format, console);
   if (!checked) return console.fail(checked.error());
-  Result<Input> input = open_recording_input(options.recording);
+  Result<Input> input = open_recorded_input(options.recording, console);
   if (!input) return console.fail(input.error());
   const Result<void> other = check_other_file(options.output, *input);
   if (!other) return console.fail(other.error());

@@ -7,6 +7,7 @@
 #include <map>
 #include <perfmap/diagnostic.hpp>
 #include <perfmap/profile/snapshot.hpp>
+#include <perfmap/profile/source.hpp>
 #include <perfmap/text.hpp>
 #include <unistd.h>
 
@@ -601,7 +602,18 @@ Option CommandOptions::values(const char* names, const Take& take, const char* t
 const CLI::App& CommandOptions::parser() const { return *app_.get_parent(); }
 
 void CommandOptions::on_chosen(Action action) {
-  app_.callback([action = std::move(action), &chosen = action_] { chosen = action; });
+  const Action whole = [action = std::move(action), before = before_](const Console& console) {
+    for (const auto& first : *before) {
+      const Result<void> done = first(console);
+      if (!done) return console.fail(done.error());
+    }
+    return action(console);
+  };
+  app_.callback([whole, &chosen = action_] { chosen = whole; });
+}
+
+void CommandOptions::before(std::function<Result<void>(const Console&)> first) {
+  before_->push_back(std::move(first));
 }
 
 Option add_overlap(CommandOptions& command, Overlap& overlap, bool with_perf,
@@ -702,8 +714,10 @@ Option add_no_demangle(CommandOptions& command, bool& demangle) {
 std::string check_pid(const std::string& text) {
   // Linux has none beyond 4194304.
   if (is_decimal(text, 7) && std::stoul(text) > 0) return "";
-  const bool is_snapshot = Snapshot::is_at(text);
-  return "'" + text + "' is " + (is_snapshot ? "a snapshot, not a" : "not a") + " process ID";
+  const char* const what = Snapshot::is_at(text)        ? "a snapshot, not a"
+                           : refuse_recording(text, "") ? "a recording, not a"
+                                                        : "not a";
+  return "'" + text + "' is " + what + " process ID";
 }
 
 std::string check_tid(const std::string& text) {

@@ -86,6 +86,9 @@ class CommandOptions {
     return *values;
   }
 
+  /// Runs `first` before the command, if the user names it; an error is printed and ends it.
+  void before(std::function<Result<void>(const Console&)> first);
+
   /// T: std::string, std::vector<std::string> or pid_t.
   template <class T>
     requires(!std::is_convertible_v<T&, Take>)
@@ -110,8 +113,11 @@ class CommandOptions {
  private:
   void on_chosen(Action action);
 
+  using Hooks = std::vector<std::function<Result<void>(const Console&)>>;
+
   CLI::App& app_;
   Action& action_;
+  std::shared_ptr<Hooks> before_ = std::make_shared<Hooks>();
 };
 
 /// Types of values: a file; a file or a process. Completions and pages depend on them.

@@ -69,6 +69,8 @@ constexpr Example kRecordExamples[] = {
     {"Record into this directory, and draw a flame graph",
      "perfmap record -o run1 -- java -jar app.jar; perfmap stacks run1 -o flame.html"},
     {"Record a running process for ten seconds", "perfmap record -p 4242 --duration 10"},
+    {"Record into one file, for another machine",
+     "perfmap record -o run1.tar.zst -- node server.js"},
     {"Record a script without changing the environment",
      "perfmap record --runtime none -- ./run.sh"}};
 
@@ -232,12 +234,14 @@ constexpr CommandTexts kCommands[] = {
      "Runs perf record, and turns on the names of JIT code: it sets the environment variables of "
      "the runtimes that the command may start, and prints each. When the command ends, or on "
      "Ctrl-C, it copies what names the code into a directory with the recording (perf.data). Other "
-     "commands take the directory as a recording, also on another machine.",
+     "commands take the directory as a recording, also on another machine. --archive writes one "
+     "file in its place.",
      kRecordExamples,
-     "the directory was written; with --propagate, the status of the command is used instead", "",
-     "perf cannot record, and the message says why; the directory exists and is not empty; an "
-     "error "
-     "in the command line; a failed write"},
+     "the directory or the archive was written; with --propagate, the status of the command is "
+     "used instead",
+     "",
+     "perf cannot record, and the message says why; the directory exists and is not empty; the "
+     "archive exists; an error in the command line; a failed write"},
     {"stacks", kStacksUsages,
      "Prints the call stack of each sample of a perf recording with the names of its functions, "
      "JIT code included: as folded stacks, as a flame graph page, or for another viewer. It also "

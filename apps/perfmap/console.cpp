@@ -281,15 +281,16 @@ void Console::say(std::string_view prefix, std::string_view color, std::string_v
     text.append(prefix);
   }
   std::string shown(message);
-  const std::size_t at = shown_path_.empty() ? shown.npos : shown.find(shown_path_);
-  if (at != shown.npos) shown.replace(at, shown_path_.size(), shown_name_);
+  for (const auto& [path, name] : shown_) {
+    const std::size_t at = shown.find(path);
+    if (at != shown.npos) shown.replace(at, path.size(), name);
+  }
   progress_->print(text + printable(shown) + "\n");
 }
 
 void Console::show_as(std::string path, std::string name) const {
   if (path == name) return;
-  shown_path_ = std::move(path);
-  shown_name_ = std::move(name);
+  shown_.emplace_back(std::move(path), std::move(name));
 }
 
 std::string printable(std::string_view text) {

@@ -138,8 +138,7 @@ class Console {
   bool color_out_;
   bool color_err_;
   std::unique_ptr<Progress> progress_;
-  mutable std::string shown_path_;
-  mutable std::string shown_name_;
+  mutable std::vector<std::pair<std::string, std::string>> shown_;  // paths and their names
 };
 
 /// The columns of the terminal that the descriptor refers to; 80 if that is unknown.

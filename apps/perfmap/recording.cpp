@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "source.hpp"
+#include "unpacked.hpp"
 
 namespace perfmap::app {
 
@@ -15,6 +16,20 @@ constexpr std::size_t kShownFiles = 5;
 
 }  // namespace
 
+Result<Input> open_recorded_input(const std::string& path, const Console& console) {
+  const Result<std::string> directory = unpacked(path, console);
+  if (!directory) return Failure(directory.error());
+  Result<Input> input = open_recording_input(*directory);
+  if (input && *directory != path) input->rename(path);
+  return input;
+}
+
+Result<Recording> open_recorded(const std::string& path, const Console& console) {
+  Result<Input> input = open_recorded_input(path, console);
+  if (!input) return Failure(std::move(input.error()));
+  return Recording::open(*std::move(input));
+}
+
 Result<RecordedJitOptions> recorded_jit_options(const RecordedSourceOptions& options) {
   const Result<void> there = check_directories({options.map_dir, options.symfs});
   if (!there) return Failure(there.error());
@@ -22,9 +37,12 @@ Result<RecordedJitOptions> recorded_jit_options(const RecordedSourceOptions& opt
   jit.roots = roots_from_environment();
   jit.symfs = options.symfs;
   jit.any_owner = options.any_owner;
-  const Result<void> known = set_map_dir(
-      options.map_dir.empty() ? recording_directory_of(options.recording) : options.map_dir, jit);
+  const std::string& directory = unpacked_directory(options.recording);
+  const std::string own = recording_directory_of(directory);
+  const Result<void> known = set_map_dir(options.map_dir.empty() ? own : options.map_dir, jit);
   if (!known) return Failure(known.error());
+  const bool is_archive = directory != options.recording;
+  if (is_archive && options.map_dir.empty()) jit.shown_directory = options.recording;
   return jit;
 }
 
@@ -37,6 +55,7 @@ RecordingDiagnosis examine_recording(const Recording& recording, RecordedJitOpti
   how.roots = jit.snapshot != nullptr ? jit.snapshot->roots() : jit.roots;
   if (jit.snapshot != nullptr) how.snapshot = jit.snapshot->directory();
   how.map_dir = jit.directory;
+  how.shown_map_dir = jit.shown_directory;
   how.symfs = jit.symfs;
   how.any_owner = jit.any_owner;
   how.reader = ::geteuid();

@@ -17,8 +17,14 @@ struct RecordedSourceOptions {
   std::string map_dir;  ///< --map-dir: a directory of maps and dumps, or a snapshot
   std::string symfs;    ///< --symfs
   bool any_owner = false;
-  std::string recording = {};  ///< its path; that of a recording directory is the default map_dir
+  /// its path, after it was opened; that of a recording directory is the default map_dir
+  std::string recording = {};
 };
+
+/// open_recording_input() and open_recording() of a recording, a recording directory, or an archive
+/// of one, which is unpacked. The input of an archive has its name.
+Result<Input> open_recorded_input(const std::string& path, const Console& console);
+Result<Recording> open_recorded(const std::string& path, const Console& console);
 
 /// Fails if a directory does not exist, or if --map-dir is a snapshot that cannot be read.
 Result<RecordedJitOptions> recorded_jit_options(const RecordedSourceOptions& options);

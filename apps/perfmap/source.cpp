@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <perfmap/diagnostic.hpp>
+#include <perfmap/json.hpp>
+#include <perfmap/profile/snapshot.hpp>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +14,7 @@
 #include <utility>
 
 #include "perfmap/text.hpp"
+#include "unpacked.hpp"
 
 namespace perfmap::app {
 SourceOptions told_to(ConsoleObserver& observer, SourceOptions options) {
@@ -30,7 +33,83 @@ void add_source_options(CommandOptions& command, SourceOptions& options) {
                "Stop reading a jitdump at its CLOSE record, as perf does");
 }
 
+namespace {
+
+std::string listed(const std::vector<pid_t>& pids) {
+  constexpr std::size_t kMaxShown = 8;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(pids.size(), kMaxShown); ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(pids[i]);
+  }
+  return text + (pids.size() > kMaxShown ? ", …" : "");
+}
+
+/// The processes of a recording directory that have files with names.
+Result<std::vector<pid_t>> named_processes(const Source& recording) {
+  const Result<std::vector<RecordedFile>> files = recorded_files_in(recording.text);
+  if (!files) return Failure(files.error());
+  std::vector<pid_t> pids;
+  for (const RecordedFile& file : *files) {
+    if (pids.empty() || pids.back() != file.pid) pids.push_back(file.pid);
+  }
+  return pids;
+}
+
+/// Fails unless `recording` has one of its processes selected, or only one.
+Result<void> check_processes(const Source& recording, const SourceWords& words) {
+  const Result<std::vector<pid_t>> pids = named_processes(recording);
+  if (!pids) return Failure(pids.error());
+  const auto failed = [&](const std::string& why) {
+    return Failure({Errc::invalid_argument, recording.shown + why, 0, {}});
+  };
+  const bool has_any = std::ranges::any_of(
+      recording.pids, [&](pid_t pid) { return std::ranges::find(*pids, pid) != pids->end(); });
+  if (!recording.pids.empty() && !has_any && !pids->empty()) {
+    return failed(" has no perf map or jitdump of process " + listed(recording.pids) + ", but of " +
+                  listed(*pids));
+  }
+  const bool is_clear = words.recorded == SourceWords::Recorded::each_file || pids->size() < 2;
+  if (!recording.pids.empty() || is_clear) return {};
+  return failed(" has names of several processes: " + listed(*pids) +
+                (words.with_pid ? " (-p PID selects one)" : " (pass a file of one of them)"));
+}
+
+/// Unpacks archives. With recordings among the sources, -p selects their processes.
+Result<void> use_recordings(std::vector<Source>& sources, const SourceWords& words,
+                            const Console& console) {
+  std::vector<Source*> recordings;
+  for (Source& source : sources) {
+    const bool may_be = source.as == Source::As::any || source.as == Source::As::path;
+    if (!may_be || is_stdin(source) || pid_of_source(source) != 0) continue;
+    const Result<std::string> directory = unpacked(source.text, console);
+    if (!directory) return Failure(directory.error());
+    if (Snapshot::is_at(*directory) || !recording_in(*directory)) continue;
+    source.shown = source.text;
+    source.text = *directory;
+    recordings.push_back(&source);
+  }
+  if (recordings.empty()) return {};
+  std::vector<pid_t> pids;
+  for (const Source& source : sources) {
+    if (source.as == Source::As::pid) pids.push_back(pid_of_source(source));
+  }
+  for (Source* const recording : recordings) {
+    recording->pids = pids;
+    const Result<void> checked = check_processes(*recording, words);
+    if (!checked) return checked;
+  }
+  std::erase_if(sources, [](const Source& source) { return source.as == Source::As::pid; });
+  return {};
+}
+
+}  // namespace
+
 Option add_sources(CommandOptions& command, std::vector<Source>& sources, SourceWords words) {
+  if (words.recorded != SourceWords::Recorded::whole) {
+    command.before([&sources, words](const Console& console) {
+      return use_recordings(sources, words, console);
+    });
+  }
   // The parser takes options at once and positionals at the end, so each source of an option
   // remembers how many positionals came before it.
   const auto before = std::make_shared<std::vector<std::size_t>>();

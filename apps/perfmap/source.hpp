@@ -26,6 +26,13 @@ struct SourceWords {
   std::function<bool(const std::string&)> take_other = nullptr;
   bool with_pid = true;    ///< false if -p selects processes
   bool is_single = false;  ///< check_number() allows one source
+  /// What a recording directory, or an archive of one, is as a source.
+  enum class Recorded : std::uint8_t {
+    one_process,  ///< the names of one process; -p selects it
+    each_file,    ///< all its maps and jitdumps, or those of the processes of -p
+    whole,        ///< the command reads the recording itself
+  };
+  Recorded recorded = Recorded::one_process;
   /// The texts of the options.
   const char* pid_help = "Use the map and jitdumps of this process";
   const char* map_help = "Use this perf map, such as /tmp/perf-42.map";
@@ -34,6 +41,8 @@ struct SourceWords {
   const char* input_help = "Use this file of any kind; never a pid";
 };
 /// Adds positionals, -p, -m, -j, -s and -i. `sources` gets all in the order of the command line.
+/// Before the command runs, archives are unpacked, and -p selects processes of recordings, if there
+/// are any.
 Option add_sources(CommandOptions& command, std::vector<Source>& sources, SourceWords words);
 /// A process, as a positional or by -p.
 void add_process(CommandOptions& command, std::vector<pid_t>& pids);

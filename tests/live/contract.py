@@ -317,6 +317,39 @@ def snapshot():
     assert name_of(child.address, "saved") == "own"
 
 
+def two_processes():
+    """A recording directory of processes 41 and 42, and an archive of it."""
+    os.makedirs("both", exist_ok=True)
+    write("both/perf.data", "")
+    write("both/perf-41.map", "1000 10 first\n")
+    write("both/perf-42.map", "1000 10 second\n")
+    subprocess.run("tar -czf both.tar.gz both", shell=True, check=True)
+    return "both", "both.tar.gz"
+
+
+@says("A directory of `record`, or an archive of one, is a source: the perf maps and jitdumps in it.",
+      "`lint` and `info` read those of all its processes.",
+      "Other commands read those of one process, and if there are several, they require `-p`.",
+      "With such a source, `-p PID` selects processes of the recording.",
+      "ELF files of recorded processes are not sources.",
+      "Commands that read processes or logs, such as `watch` and `pypylog`, refuse it.",
+      "`tidy --in-place` and `lint --fix` do not change an archive.")
+def recorded_names():
+    for name in two_processes():
+        for command in ("lint", "info"):
+            never = " --fail-level never" if command == "lint" else ""
+            assert run(f"{command} {name} --format json{never}")[0].count("perf-4") == 2, name
+        for command in ("resolve 1000", "tidy", "merge", "to-json"):
+            assert "several processes: 41, 42" in run(f"{command} {name}", status=2)[1]
+            assert "second" in run(f"{command} {name} -p 42")[0]
+        assert name_of("1000", f"{name} -p 41") == "first"
+        for command in ("watch", "pypylog"):
+            assert name in run(f"{command} {name}", status=2)[1]
+    before = pathlib.Path("both.tar.gz").read_bytes()
+    run("tidy --in-place both.tar.gz -p 41", status=2)
+    assert pathlib.Path("both.tar.gz").read_bytes() == before
+
+
 @says("The kind (perf map, jitdump, JSON, PyPy log) is detected by content; `--kind` sets it.")
 def kinds():
     shutil.copy(DUMP, "called.map")
@@ -405,6 +438,35 @@ def recording_directory():
     assert "in_the_directory" in run("stacks recorded")[0]
     assert "in_map_dir" in run("stacks recorded --map-dir named")[0]
     assert "recorded/perf.data" in run("doctor recorded", status=1)[0]
+
+
+@says("An archive of the directory may take its place in every command.",
+      "It is unpacked into a temporary directory below `TMPDIR`, which is removed at the end.")
+def archive():
+    recording_directory()
+    os.makedirs("unpacked", exist_ok=True)
+    subprocess.run("tar -czf recorded.tar.gz recorded", shell=True, check=True)
+    where = {"TMPDIR": os.path.realpath("unpacked")}
+    assert "in_the_directory" in run("stacks recorded.tar.gz", **where)[0]
+    assert not os.listdir("unpacked")
+    assert "/gone/" in run("stacks recorded.tar.gz", status=2, TMPDIR="/gone")[1]
+
+
+@says("`record --archive` writes an archive in place of the directory, and so does `-o NAME.tar.zst`.",
+      "An existing archive is not replaced.",
+      "`record --open` makes a flame graph, `flame.html` in the directory or NAME.html beside the archive, and opens it "
+      "by the commands in `BROWSER`, or else by `xdg-open`.",
+      "If it cannot be opened, a message says where it is and why.")
+def recorded_archive():
+    # live.record-archive records, where perf can.
+    write("there.tar.zst", "mine")
+    for words in ("-o there --archive", "-o there.tar.zst"):
+        refused = run(f"record {words} -- true", status=2)[1]
+        assert "there.tar.zst: it exists" in refused or "perf" in refused, refused
+    assert pathlib.Path("there.tar.zst").read_text() == "mine"
+    assert not os.path.exists("there")
+    listed = run("record --help")[0]
+    assert "--archive" in listed and "--open" in listed
 
 
 @says("`record -- COMMAND [ARG]...` records a program, `record -p PID` processes.",

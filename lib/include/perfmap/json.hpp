@@ -220,4 +220,17 @@ PERFMAP_API void write_manifest(const SnapshotManifest& manifest, OutputFile& ou
 /// of another schema. Paths of files must be relative, without "..".
 PERFMAP_API Result<SnapshotManifest> parse_manifest(std::string_view json);
 
+/// A file of a recording directory that names code, by its recording.json.
+struct RecordedFile {
+  std::string path;  ///< the name in the directory
+  pid_t pid = 0;     ///< of its process, as in the recording
+  bool is_dump = false;
+
+  friend bool operator==(const RecordedFile&, const RecordedFile&) = default;
+};
+
+/// Parses the list of files in recording.json; see docs/format-recording.md. Fails as
+/// parse_manifest(). Paths must be names, without "/".
+PERFMAP_API Result<std::vector<RecordedFile>> parse_recorded_files(std::string_view json);
+
 }  // namespace perfmap

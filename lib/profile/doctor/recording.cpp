@@ -401,6 +401,10 @@ std::vector<LookedFor> search_gone(const RecordedView& recorded, const UsedFiles
       is_dump ? take_dump(std::move(input), file, coverage, false)
               : take_map(std::move(input), file, coverage);
     }
+    const std::string& shown = options.shown_map_dir;
+    if (!is_here && !shown.empty() && file.our_path.starts_with(directory)) {
+      file.our_path.replace(0, directory.size() - 1, shown);
+    }
     files.push_back(std::move(file));
   };
   const std::string map = concat(directory, kMapName.of(pid));

@@ -221,7 +221,8 @@ std::string arguments_with(const std::string& symfs, const RecordingContext& con
   const std::string& maps = options.snapshot.empty() ? options.map_dir : options.snapshot;
   std::string text;
   if (!symfs.empty()) text += "--symfs " + shell_word(symfs) + " ";
-  if (!maps.empty()) text += "--map-dir " + shell_word(maps) + " ";
+  const bool is_known = options.shown_map_dir == context.path;
+  if (!maps.empty() && !is_known) text += "--map-dir " + shell_word(maps) + " ";
   if (options.any_owner) text += "--any-owner ";
   return text + shell_word(context.path);
 }

@@ -27,12 +27,48 @@ void ZstdStream::reset() noexcept {
   if (context_ != nullptr) ZSTD_DCtx_reset(context_.get(), ZSTD_reset_session_only);
 }
 
+void GunzipStream::Free::operator()(z_stream_s* stream) const noexcept {
+  inflateEnd(stream);
+  delete stream;
+}
+
+namespace {
+
+constexpr int kGzip = 16;  // added to the window bits, makes zlib expect gzip's header
+
+}  // namespace
+
+ExpansionStep GunzipStream::step(std::string_view from, std::span<char> to) {
+  if (stream_ == nullptr) {
+    auto made = std::make_unique<z_stream_s>();
+    if (inflateInit2(made.get(), MAX_WBITS + kGzip) != Z_OK) throw std::bad_alloc();
+    stream_.reset(made.release());
+  }
+  if (is_at_end_ && !from.empty()) {
+    inflateReset(stream_.get());
+    is_at_end_ = false;
+  }
+  if (is_at_end_) return {};
+  constexpr std::size_t kMax = std::numeric_limits<uInt>::max();
+  const std::size_t given = std::min(from.size(), kMax);
+  const std::size_t room = std::min(to.size(), kMax);
+  // zlib only reads through this pointer.
+  stream_->next_in = reinterpret_cast<Bytef*>(const_cast<char*>(from.data()));
+  stream_->avail_in = static_cast<uInt>(given);
+  stream_->next_out = reinterpret_cast<Bytef*>(to.data());
+  stream_->avail_out = static_cast<uInt>(room);
+  const int status = inflate(stream_.get(), Z_NO_FLUSH);
+  is_at_end_ = status == Z_STREAM_END;
+  // Z_BUF_ERROR: no input, or no space.
+  const bool is_damaged = status != Z_OK && status != Z_BUF_ERROR && !is_at_end_;
+  return {given - stream_->avail_in, room - stream_->avail_out, is_damaged, is_at_end_};
+}
+
 namespace {
 
 class Inflater {
  public:
   explicit Inflater(std::string_view bytes) : bytes_(bytes) {
-    constexpr int kGzip = 16;  // added to the window bits, makes zlib expect gzip's header
     if (inflateInit2(&stream_, MAX_WBITS + kGzip) != Z_OK) throw std::bad_alloc();
   }
   Inflater(const Inflater&) = delete;

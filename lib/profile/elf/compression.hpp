@@ -10,19 +10,22 @@
 #include <utility>
 
 struct ZSTD_DCtx_s;
+struct z_stream_s;
 
 namespace perfmap {
+
+/// How many bytes one step of a stream used and produced.
+struct ExpansionStep {
+  std::size_t taken = 0;
+  std::size_t made = 0;
+  bool is_damaged = false;
+  bool ends_frame = false;  ///< a frame, or a member of gzip, was completed
+};
 
 /// Decompresses concatenated zstd frames as a stream. Uses a window of at most 128 MiB.
 class ZstdStream {
  public:
-  /// How many bytes one step used and produced.
-  struct Step {
-    std::size_t taken = 0;
-    std::size_t made = 0;
-    bool is_damaged = false;
-    bool ends_frame = false;  ///< a frame was completed
-  };
+  using Step = ExpansionStep;
 
   /// Reads from the front of `from` and writes to the front of `to`. No progress if there is no
   /// input left or no space. Throws std::bad_alloc.
@@ -35,6 +38,20 @@ class ZstdStream {
     void operator()(ZSTD_DCtx_s* context) const noexcept;
   };
   std::unique_ptr<ZSTD_DCtx_s, Free> context_;
+};
+
+/// The same for the members of gzip.
+class GunzipStream {
+ public:
+  /// As ZstdStream::step().
+  ExpansionStep step(std::string_view from, std::span<char> to);
+
+ private:
+  struct Free {
+    void operator()(z_stream_s* stream) const noexcept;
+  };
+  std::unique_ptr<z_stream_s, Free> stream_;
+  bool is_at_end_ = false;  // of a member
 };
 
 /// Decompressed output with a size limit.

@@ -116,10 +116,17 @@ void RecordingDirectory::discard() const noexcept {
   if (was_made_) std::filesystem::remove(path_, ignored);
 }
 
+Result<void> RecordingDirectory::remove(std::span<const std::string> files) const {
+  for (const std::string& file : files) ::unlink((path_ + "/" + file).c_str());
+  ::rmdir((path_ + "/ini").c_str());
+  if (!was_made_ || ::rmdir(path_.c_str()) == 0) return {};
+  return Failure(system_error("cannot remove " + path_, errno));
+}
+
 Result<void> write_manifest(const RecordingDirectory& directory, const RecordingManifest& manifest,
                             std::span<const KeptFile> files) {
   Result<OutputFile> out =
-      OutputFile::replace(directory.path() + "/" + std::string(kRecordingManifestName));
+      OutputFile::replace_itself(directory.path() + "/" + std::string(kRecordingManifestName));
   if (!out) return Failure(std::move(out.error()));
   out->make_private();  // command lines may have passwords
   JsonWriter json(*out);

@@ -10,6 +10,7 @@
 #include "perfmap/jit_paths.hpp"
 #include "perfmap/json.hpp"
 #include "perfmap/output_file.hpp"
+#include "perfmap/profile/archive.hpp"
 #include "perfmap/profile/module.hpp"
 #include "perfmap/profile/snapshot.hpp"
 #include "perfmap/pypylog.hpp"
@@ -56,6 +57,31 @@ Result<std::vector<OpenedInput>> open_snapshot_inputs(const std::string& directo
                      name.substr(base.size()));
   }
   return opened;
+}
+
+/// The files of a recording directory, with names below the directory as it was typed.
+Result<std::vector<OpenedInput>> open_recording_inputs(const Source& source,
+                                                       const SourceOptions& options) {
+  const std::string& shown = source.shown.empty() ? source.text : source.shown;
+  const Result<std::vector<RecordedFile>> files = recorded_files_in(source.text);
+  if (!files) return Failure(files.error());
+  std::vector<OpenedInput> opened;
+  for (const RecordedFile& file : *files) {
+    const auto& pids = source.pids;
+    if (!pids.empty() && std::ranges::find(pids, file.pid) == pids.end()) continue;
+    if (!options.kind.empty() && options.kind != (file.is_dump ? "jitdump" : "perf-map")) continue;
+    Result<Input> input =
+        Input::open(source.text + "/" + file.path,
+                    {.follow_link = false, .regular_only = true, .bounded = true});
+    if (input) input->rename(shown.substr(0, shown.find_last_not_of('/') + 1) + "/" + file.path);
+    Result<OpenedInput> one =
+        input ? as_opened(*std::move(input), options, false) : Failure(std::move(input.error()));
+    if (one) opened.push_back(*std::move(one));
+    if (!one) options.listener().warn(one.error().message);
+  }
+  if (!opened.empty()) return opened;
+  return Failure(
+      {Errc::not_found, "the recording " + shown + " has no perf map or jitdump to read", 0, {}});
 }
 
 /// A directory given by name is searched directly; only links and special files are refused.
@@ -271,6 +297,14 @@ std::optional<Error> refuse_snapshot(const std::string& path, const std::string&
   return Error{Errc::unsupported, path + " is a snapshot, " + why, 0, {}};
 }
 
+std::optional<Error> refuse_recording(const std::string& path, const std::string& why) {
+  if (path == "-") return std::nullopt;
+  const bool is_directory = recording_in(path).has_value();
+  if (!is_directory && !is_archive(path)) return std::nullopt;
+  const char* const what = is_directory ? " is a recording directory, " : " is an archive, ";
+  return Error{Errc::unsupported, path + what + why, 0, {}};
+}
+
 Error unsupported_source(const std::string& name, SourceKind kind) {
   const char* const advice =
       kind == SourceKind::perf_data
@@ -351,6 +385,9 @@ Result<std::vector<OpenedInput>> open_source(const Source& source, const SourceO
   if (may_be_snapshot(source) && Snapshot::is_at(source.text)) {
     return open_snapshot_inputs(source.text, options);
   }
+  if (may_be_snapshot(source) && recording_in(source.text)) {
+    return open_recording_inputs(source, options);
+  }
   SourceOptions own = options;
   if (source.as == Source::As::dump) {
     own.kind_is_given = options.kind == "jitdump";
@@ -360,7 +397,9 @@ Result<std::vector<OpenedInput>> open_source(const Source& source, const SourceO
   std::error_code ignored;
   if (!input && may_be_snapshot(source) && std::filesystem::is_directory(source.text, ignored)) {
     return Failure({Errc::unsupported,
-                    source.text + " is a directory, but not a snapshot: it has no manifest.json",
+                    source.text +
+                        " is a directory, but neither a snapshot nor a recording: it has no "
+                        "manifest.json and no perf.data",
                     0,
                     {}});
   }

@@ -431,12 +431,15 @@ void RecordedFiles::take(CandidateFile file) {
 }
 
 void RecordedFiles::find_in_directory(const std::vector<std::string>& paths) {
-  take_map(Input::open(options_.directory + "/" + kMapName.of(process_.pid), found_file()));
-  for (const std::string& path : paths) {
-    take_dump(Input::open(options_.directory + "/" + base_of(path), found_file()));
-  }
-  if (!paths.empty()) return;
-  take_dump(Input::open(options_.directory + "/" + kDumpName.of(process_.pid), found_file()));
+  const auto open = [&](const std::string& name) {
+    const std::string& shown = options_.shown_directory;
+    Result<Input> input = Input::open(options_.directory + "/" + name, found_file());
+    if (input && !shown.empty()) input->rename(shown + "/" + name);
+    return input;
+  };
+  take_map(open(kMapName.of(process_.pid)));
+  for (const std::string& path : paths) take_dump(open(base_of(path)));
+  if (paths.empty()) take_dump(open(kDumpName.of(process_.pid)));
 }
 
 /// Unpacked files belong to the user who unpacked them; the manifest has their original owner.

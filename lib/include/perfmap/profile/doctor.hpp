@@ -196,6 +196,9 @@ struct RecordingDoctorOptions {
   /// The values that find_jit uses, see RecordedJitOptions: files are searched in the same places.
   Roots roots = {};
   std::string map_dir = {};
+  /// The name of map_dir in results; empty: as it is. If the recording has this name, too, it is an
+  /// archive with its own files, and commands do not need the directory.
+  std::string shown_map_dir = {};
   std::string symfs = {};
   bool any_owner = false;
   std::string snapshot = {};  ///< the directory of the Snapshot whose roots those are; empty: none

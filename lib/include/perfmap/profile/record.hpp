@@ -178,6 +178,9 @@ class PERFMAP_API RecordingDirectory {
   void remove_runtime_directory() const noexcept;
   /// Removes the directory, if create() made it, with the files that a failed recording leaves.
   void discard() const noexcept;
+  /// Removes these files of the directory, such as those that are in an archive now, and then the
+  /// directory, if create() made it. Fails with io if it remains, because it has other files.
+  Result<void> remove(std::span<const std::string> files) const;
 
  private:
   RecordingDirectory(std::string path, bool was_made) noexcept

@@ -26,11 +26,12 @@ namespace perfmap {
 
 class ModuleCache;
 class Recording;
+struct RecordedFile;
 struct RecordedJitOptions;
 struct RecordedKernel;
 
 /// A source of names, as entered by a user: a path, "-" for standard input, a pid, or the directory
-/// of a snapshot.
+/// of a snapshot or a recording.
 struct Source {
   enum class As {
     any,   ///< decimal digits are a pid, unless a file has that name
@@ -41,6 +42,9 @@ struct Source {
 
   std::string text = {};
   As as = As::any;
+  /// The name of a recording directory in messages and names of its files; empty: `text`.
+  std::string shown = {};
+  std::vector<pid_t> pids = {};  ///< of a recording directory: only these processes; empty: all
 };
 
 /// Receives messages for the user while sources are opened and used, because the library prints
@@ -112,8 +116,9 @@ PERFMAP_API bool is_stdin(const Source& source);
 PERFMAP_API Result<void> check_stdin(std::span<const Source> sources);
 
 /// Opens a source. A file or standard input is expanded if it is compressed. For a process, or a
-/// snapshot of one, returns its map and then its jitdumps, at least one file in total. Trusts no
-/// file of a process; see find_process_map(). Fails with a message that names the source: it cannot
+/// snapshot of one, returns its map and then its jitdumps, at least one file in total; for a
+/// recording directory those of its processes, by pid. Trusts no file of a process; see
+/// find_process_map(). Fails with a message that names the source: it cannot
 /// be opened (not_found, refused, io), or its kind has no names (unsupported, bad_format).
 PERFMAP_API Result<std::vector<OpenedInput>> open_source(const Source& source,
                                                          const SourceOptions& options);
@@ -163,6 +168,11 @@ inline constexpr std::string_view kRecordingManifestName = "recording.json";
 /// The recording directory of a recording: `path` itself, or, for a file kRecordingName beside a
 /// file kRecordingManifestName, their directory. Empty if there is none.
 PERFMAP_API std::string recording_directory_of(const std::string& path);
+/// The perf maps and jitdumps in a recording directory, by pid; of a process its map first. A
+/// dump belongs to the process that recording.json says, or else to the one in its name or its
+/// header. Follows no link in the directory. Fails with io; and with bad_format, unsupported or
+/// too_large for a recording.json that cannot be used.
+PERFMAP_API Result<std::vector<RecordedFile>> recorded_files_in(const std::string& directory);
 /// The bytes of a recording, "-" for standard input, expanded if it is compressed; a pprof profile
 /// is not expanded. Of a recording directory, its recording. Fails like open_source(), and for a
 /// snapshot, which has no recording.
@@ -239,6 +249,8 @@ PERFMAP_API std::string_view kind_id(SourceKind kind) noexcept;
 PERFMAP_API Error unsupported_source(const std::string& name, SourceKind kind);
 /// "DIR is a snapshot, " and the reason why it is refused; nothing if the path is not a snapshot.
 PERFMAP_API std::optional<Error> refuse_snapshot(const std::string& path, const std::string& why);
+/// The same for a recording directory, and for an archive of one.
+PERFMAP_API std::optional<Error> refuse_recording(const std::string& path, const std::string& why);
 
 /// Opened sources, separated for a Resolver or JitSources.
 struct SourceFiles {

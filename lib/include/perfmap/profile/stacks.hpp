@@ -242,6 +242,8 @@ struct RecordedJitOptions {
   Roots roots = {};
   /// directory with perf-PID.map and the dumps, by their file names; replaces the other sources
   std::string directory = {};
+  /// The name of the directory in names of its files; empty: `directory`.
+  std::string shown_directory = {};
   /// Snapshot of one of the processes; replaces the other sources. It has no files of other
   /// processes, except of those that this one was forked from.
   std::shared_ptr<const Snapshot> snapshot = nullptr;

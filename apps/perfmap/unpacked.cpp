@@ -1,0 +1,151 @@
+#include "unpacked.hpp"
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <memory>
+#include <perfmap/profile/archive.hpp>
+#include <string_view>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <unordered_map>
+#include <utility>
+
+namespace perfmap::app {
+namespace {
+
+/// Only what a signal handler may do: see signal-safety(7). getdents64(2) is a system call alone.
+void remove_files_of(int directory) noexcept {
+  struct Entry {  // linux_dirent64
+    std::uint64_t inode;
+    std::int64_t offset;
+    unsigned short size;
+    unsigned char type;
+    char name[1];
+  };
+  alignas(Entry) char block[4096];
+  for (;;) {
+    const long got = ::syscall(SYS_getdents64, directory, block, sizeof block);
+    if (got <= 0) return;
+    for (long at = 0; at < got;) {
+      const auto* const entry = reinterpret_cast<const Entry*>(block + at);
+      ::unlinkat(directory, entry->name, 0);  // not "." and ".."
+      at += entry->size;
+    }
+  }
+}
+
+/// Removes a directory without subdirectories. Another thread may still add files to it, if a
+/// signal interrupts the unpacking.
+void remove_directory(const char* path) noexcept {
+  constexpr int kTries = 100;
+  for (int i = 0; i < kTries; ++i) {
+    const int directory = ::open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (directory < 0) return;
+    remove_files_of(directory);
+    ::close(directory);
+    if (::rmdir(path) == 0 || errno != ENOTEMPTY) return;
+  }
+}
+
+/// Signals that end the program.
+constexpr std::array kEnds = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
+
+/// What signal handlers remove: paths that are never freed. Null after the last one.
+constexpr std::size_t kMaxDirectories = 256;
+std::array<std::atomic<const char*>, kMaxDirectories> directories;
+static_assert(std::atomic<const char*>::is_always_lock_free);
+std::array<struct sigaction, kEnds.size()> handlers_before;
+
+void remove_all() noexcept {
+  for (std::atomic<const char*>& one : directories) {
+    if (const char* const path = one.exchange(nullptr)) remove_directory(path);
+  }
+}
+
+extern "C" void remove_all_and_end(int signal) {
+  const int error = errno;
+  remove_all();
+  for (std::size_t i = 0; i < kEnds.size(); ++i) {
+    if (kEnds[i] == signal) ::sigaction(signal, &handlers_before[i], nullptr);
+  }
+  errno = error;
+  ::raise(signal);  // delivered to the former handler, or to the default, after this function
+}
+
+/// Archives that were unpacked, by their paths, until the end of the program.
+class Unpacked {
+ public:
+  static Unpacked& all() {
+    static Unpacked one;
+    return one;
+  }
+  ~Unpacked() { remove_all(); }
+
+  const std::string* find(const std::string& path) const {
+    const auto found = paths_.find(path);
+    return found == paths_.end() ? nullptr : &found->second;
+  }
+  Result<std::string> make(const std::string& path);
+
+  void handle_signals() {
+    if (std::exchange(handles_signals_, true)) return;
+    for (std::size_t i = 0; i < kEnds.size(); ++i) {
+      struct sigaction& before = handlers_before[i];
+      if (::sigaction(kEnds[i], nullptr, &before) != 0 || before.sa_handler == SIG_IGN) continue;
+      struct sigaction action {};
+      action.sa_handler = remove_all_and_end;
+      ::sigaction(kEnds[i], &action, nullptr);
+    }
+  }
+
+ private:
+  Unpacked() = default;
+
+  std::unordered_map<std::string, std::string> paths_;
+  std::size_t count_ = 0;
+  bool handles_signals_ = false;
+};
+
+Result<std::string> Unpacked::make(const std::string& path) {
+  const char* const tmp = std::getenv("TMPDIR");
+  std::string name = tmp != nullptr && *tmp != '\0' ? tmp : "/tmp";
+  name += "/perfmap-XXXXXX";
+  if (count_ == kMaxDirectories) {
+    return Failure({Errc::too_large, "too many archives", 0, {}});
+  }
+  // Registered before it is made: mkdtemp() writes the name, and then makes the directory.
+  char* const kept = ::strdup(name.c_str());
+  if (kept == nullptr) throw std::bad_alloc();
+  directories[count_++] = kept;
+  if (::mkdtemp(kept) == nullptr) {
+    return Failure(system_error("cannot create a directory in " + name, errno));
+  }
+  Result<void> done = unpack_archive(path, kept);
+  if (!done) return Failure(std::move(done.error()));
+  return paths_.try_emplace(path, kept).first->second;
+}
+
+}  // namespace
+
+Result<std::string> unpacked(const std::string& path, const Console& console) {
+  if (const std::string* const known = Unpacked::all().find(path)) return *known;
+  if (path == "-" || !is_archive(path)) return path;
+  const Step step(console, "unpacking " + path);
+  Unpacked::all().handle_signals();
+  Result<std::string> directory = Unpacked::all().make(path);
+  if (directory) console.show_as(*directory, path);
+  return directory;
+}
+
+const std::string& unpacked_directory(const std::string& path) {
+  const std::string* const known = Unpacked::all().find(path);
+  return known != nullptr ? *known : path;
+}
+
+}  // namespace perfmap::app

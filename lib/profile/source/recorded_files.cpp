@@ -1,0 +1,91 @@
+#include <algorithm>
+#include <cerrno>
+#include <dirent.h>
+#include <fcntl.h>
+#include <string>
+#include <tuple>
+#include <unistd.h>
+#include <unordered_map>
+
+#include "base/descriptor.hpp"
+#include "perfmap/jit_paths.hpp"
+#include "perfmap/jitdump.hpp"
+#include "perfmap/json.hpp"
+#include "perfmap/profile/source.hpp"
+#include "process/safe_open.hpp"
+
+namespace perfmap {
+namespace {
+
+constexpr std::size_t kMaxFiles = 65'536;  // as in ArchiveLimits
+
+using PidsByName = std::unordered_map<std::string, pid_t>;
+
+/// What recording.json says about the files; nothing if there is none.
+Result<PidsByName> described_pids(int directory, const std::string& path) {
+  constexpr std::size_t kMaxText = std::size_t{64} << 20;
+  const std::string file(kRecordingManifestName);
+  const std::string name = path + "/" + file;
+  const Result<ReadText> read = read_text_at(directory, file.c_str(), name, kMaxText);
+  PidsByName pids;
+  if (!read && read.error().code == Errc::not_found) return pids;
+  if (!read) return Failure(read.error());
+  if (read->was_cut) return Failure({Errc::too_large, name + " is too large", 0, {}});
+  const Result<std::vector<RecordedFile>> files = parse_recorded_files(read->text);
+  if (!files) {
+    Error error = files.error();
+    error.message = "cannot use " + name + ": " + error.message +
+                    " (the directory can also be read without this file)";
+    return Failure(std::move(error));
+  }
+  for (const RecordedFile& one : *files) pids.try_emplace(one.path, one.pid);
+  return pids;
+}
+
+pid_t as_pid(std::optional<std::uint64_t> number) {
+  return number && *number <= INT32_MAX ? static_cast<pid_t>(*number) : 0;
+}
+
+pid_t pid_of_header(const std::string& path) {
+  const Result<Input> input =
+      Input::open(path, {.follow_link = false, .regular_only = true, .bounded = true});
+  if (!input) return 0;
+  const auto header = Jitdump(*input).header();
+  return header ? as_pid(header->pid) : 0;
+}
+
+}  // namespace
+
+Result<std::vector<RecordedFile>> recorded_files_in(const std::string& directory) {
+  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* const opened = fd < 0 ? nullptr : ::fdopendir(fd);
+  if (opened == nullptr) {
+    Error error = system_error("cannot open " + directory, errno);
+    if (fd >= 0) ::close(fd);
+    return Failure(std::move(error));
+  }
+  const Result<PidsByName> described = described_pids(fd, directory);
+  std::vector<RecordedFile> files;
+  while (const dirent* const entry = described ? ::readdir(opened) : nullptr) {
+    const std::string name = entry->d_name;
+    const auto map_pid = kMapName.pid_in(name);
+    if (!map_pid && !is_dump_path(name)) continue;
+    const auto known = described->find(name);
+    pid_t pid =
+        known != described->end() ? known->second : as_pid(map_pid ? map_pid : dump_pid_in(name));
+    if (pid == 0) pid = pid_of_header(directory + "/" + name);
+    files.push_back({name, pid, !map_pid});
+    if (files.size() > kMaxFiles) break;
+  }
+  ::closedir(opened);
+  if (!described) return Failure(described.error());
+  if (files.size() > kMaxFiles) {
+    return Failure({Errc::too_large, directory + " has too many perf maps and jitdumps", 0, {}});
+  }
+  std::ranges::sort(files, {}, [](const RecordedFile& one) {
+    return std::tuple(one.pid, one.is_dump, one.path);
+  });
+  return files;
+}
+
+}  // namespace perfmap

@@ -1,0 +1,162 @@
+// Where a recording directory is created, and what it has.
+
+#include <cerrno>
+#include <filesystem>
+#include <string>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <vector>
+
+#include "perfmap/json.hpp"
+#include "perfmap/profile/record.hpp"
+#include "support/catch.hpp"
+#include "support/scratch.hpp"
+#include "support/skip.hpp"
+
+namespace perfmap {
+namespace {
+
+using test::Scratch;
+
+std::string why_not(const std::string& path) {
+  const Result<RecordingDirectory> directory = RecordingDirectory::create(path);
+  return directory ? "" : directory.error().message;
+}
+
+mode_t mode_of(const std::string& path) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0 ? status.st_mode & 07777 : 0;
+}
+
+/// A directory that any user may write to, as /tmp is.
+std::string shared_directory(const Scratch& scratch) {
+  std::filesystem::create_directory(scratch / "shared");
+  REQUIRE(::chmod((scratch / "shared").c_str(), 01777) == 0);
+  return scratch / "shared";
+}
+
+}  // namespace
+
+TEST_CASE("a new recording directory is its owner's alone", "[record]") {
+  const Scratch scratch;
+  const Result<RecordingDirectory> directory = RecordingDirectory::create(scratch / "rec///");
+  REQUIRE(directory);
+  CHECK(mode_of(scratch / "rec") == 0700);
+  CHECK(directory->path() == std::filesystem::canonical(scratch / "rec").string());
+  REQUIRE(directory->write("perf-1.map", "1000 10 f\n"));
+  CHECK(mode_of(scratch / "rec/perf-1.map") == 0600);
+  CHECK_FALSE(directory->write("perf-1.map", "again"));
+  CHECK(test::read_file(scratch / "rec/perf-1.map") == "1000 10 f\n");
+}
+
+TEST_CASE("an empty directory is accepted, and remains", "[record]") {
+  const Scratch scratch;
+  std::filesystem::create_directory(scratch / "rec");
+  const Result<RecordingDirectory> directory = RecordingDirectory::create(scratch / "rec");
+  REQUIRE(directory);
+  directory->discard();
+  CHECK(std::filesystem::exists(scratch / "rec"));
+}
+
+TEST_CASE("a place that is in use is refused", "[record]") {
+  const Scratch scratch;
+  scratch.write("full/file", "x");
+  scratch.write("file", "x");
+  std::filesystem::create_directory(scratch / "empty");
+  std::filesystem::create_directory_symlink(scratch / "empty", scratch / "link");
+  std::filesystem::create_symlink("nowhere", scratch / "dangling");
+  REQUIRE(::mkfifo((scratch / "fifo").c_str(), 0600) == 0);
+  const auto refused = [&](const std::string& name, const std::string& why) {
+    return why_not(scratch / name) == "cannot create " + (scratch / name) + ": " + why;
+  };
+  CHECK(refused("full", "it exists and is not empty"));
+  CHECK(refused("file", "it exists and is not a directory"));
+  CHECK(refused("link", "it exists and is not a directory"));
+  CHECK(refused("dangling", "it exists and is not a directory"));
+  CHECK(refused("fifo", "it exists and is not a directory"));
+  CHECK_FALSE(why_not("").empty());
+  CHECK_FALSE(why_not("///").empty());
+  CHECK_FALSE(why_not(scratch / "no/parent").empty());
+}
+
+TEST_CASE("a directory of another user is refused, as is one behind that user's link", "[record]") {
+  if (::geteuid() != 0) return test::skip("only root can make files of other users");
+  constexpr uid_t kOther = 65534;
+  const Scratch scratch;
+  const std::string shared = shared_directory(scratch);
+  std::filesystem::create_directory(shared + "/planted");
+  REQUIRE(::chown((shared + "/planted").c_str(), kOther, kOther) == 0);
+  CHECK(why_not(shared + "/planted") ==
+        "cannot create " + shared + "/planted: it belongs to another user");
+  std::filesystem::create_directory(scratch / "ours");
+  std::filesystem::create_directory_symlink(scratch / "ours", shared + "/way");
+  REQUIRE(::lchown((shared + "/way").c_str(), kOther, kOther) == 0);
+  CHECK_FALSE(why_not(shared + "/way/rec").empty());
+  CHECK(std::filesystem::is_empty(scratch / "ours"));
+}
+
+TEST_CASE("a link in a recording directory is not written through", "[record]") {
+  const Scratch scratch;
+  scratch.write("victim", "before");
+  const Result<RecordingDirectory> directory = RecordingDirectory::create(scratch / "rec");
+  REQUIRE(directory);
+  std::filesystem::create_symlink(scratch / "victim", scratch / "rec/perf-1.map");
+  CHECK_FALSE(directory->write("perf-1.map", "after"));
+  CHECK(test::read_file(scratch / "victim") == "before");
+  // The description replaces the link itself.
+  std::filesystem::create_symlink(scratch / "victim", scratch / "rec/recording.json");
+  REQUIRE(write_manifest(*directory, {}, {}));
+  CHECK(test::read_file(scratch / "victim") == "before");
+  CHECK(std::filesystem::is_regular_file(
+      std::filesystem::symlink_status(scratch / "rec/recording.json")));
+}
+
+TEST_CASE("a failed recording leaves nothing, but what others have put there", "[record]") {
+  const Scratch scratch;
+  Result<RecordingDirectory> directory = RecordingDirectory::create(scratch / "rec");
+  REQUIRE(directory);
+  REQUIRE(directory->write("perf.data", "torn"));
+  REQUIRE(directory->write_below("ini", "perfmap.ini", "x"));
+  directory->discard();
+  CHECK_FALSE(std::filesystem::exists(scratch / "rec"));
+  directory = RecordingDirectory::create(scratch / "rec");
+  REQUIRE(directory);
+  scratch.write("rec/notes", "mine");
+  directory->discard();
+  CHECK(test::read_file(scratch / "rec/notes") == "mine");
+}
+
+TEST_CASE("files that are in an archive are removed, and others are kept", "[record]") {
+  const Scratch scratch;
+  Result<RecordingDirectory> directory = RecordingDirectory::create(scratch / "rec");
+  REQUIRE(directory);
+  const std::vector<std::string> files = {"perf.data", "ini/perfmap.ini"};
+  REQUIRE(directory->write("perf.data", "x"));
+  REQUIRE(directory->write_below("ini", "perfmap.ini", "x"));
+  CHECK(directory->remove(files));
+  CHECK_FALSE(std::filesystem::exists(scratch / "rec"));
+  directory = RecordingDirectory::create(scratch / "rec");
+  REQUIRE(directory);
+  REQUIRE(directory->write("perf.data", "x"));
+  scratch.write("rec/late", "x");
+  const Result<void> removed = directory->remove(files);
+  REQUIRE_FALSE(removed);
+  CHECK(removed.error().sys_errno == ENOTEMPTY);
+  CHECK(std::filesystem::exists(scratch / "rec/late"));
+}
+
+TEST_CASE("the files of a description are read back", "[record]") {
+  const Scratch scratch;
+  const Result<RecordingDirectory> directory = RecordingDirectory::create(scratch / "rec");
+  REQUIRE(directory);
+  const std::vector<KeptFile> files = {
+      {.name = "perf-7.map", .source = "/tmp/perf-1.map", .pid = 7, .is_dump = false, .size = 1},
+      {.name = "jit-\xff.dump", .source = "/tmp/jit-\xff.dump", .pid = 8, .is_dump = true}};
+  REQUIRE(write_manifest(*directory, {.command = {"a\n\"b"}}, files));
+  CHECK(mode_of(scratch / "rec/recording.json") == 0600);
+  const auto read = parse_recorded_files(test::read_file(scratch / "rec/recording.json"));
+  REQUIRE(read);
+  CHECK(*read == std::vector<RecordedFile>{{"perf-7.map", 7, false}, {"jit-\xff.dump", 8, true}});
+}
+
+}  // namespace perfmap
