@@ -65,8 +65,6 @@ Words own_options(const ProgramStart& start, std::initializer_list<std::string_v
 void add_variable(Words& words, const ProgramStart& start, std::string_view name);
 /// Always hexadecimal after 0x, independent of `base`.
 std::uint64_t number_of(std::string_view text, int base) noexcept;
-/// Of V8's options, in Node.js and Deno. V8 accepts '_' for '-' in their names.
-StartFlags v8_flags(Words words);
 
 /// The process's own command line with these options added.
 CommandLine with_flags(const ProgramStart& start, Words flags);

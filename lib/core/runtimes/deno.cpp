@@ -3,13 +3,11 @@
 
 #include <algorithm>
 
-#include "runtimes/catalogue.hpp"
+#include "runtimes/v8_options.hpp"
 
 namespace perfmap::runtimes {
 namespace {
 
-constexpr std::string_view kMap = "--perf-basic-prof";
-constexpr std::string_view kStackFlag = "--interpreted-frames-native-stack";
 constexpr std::string_view kVariable = "DENO_V8_FLAGS";
 constexpr std::string_view kVariables[] = {kVariable};
 constexpr std::string_view kNamingVariables[] = {
@@ -35,7 +33,7 @@ Words v8_options(const ProgramStart& start) {
   return words;
 }
 
-StartFlags flags_of(const ProgramStart& start) { return v8_flags(v8_options(start)); }
+StartFlags flags_of(const ProgramStart& start) { return v8::flags_of(v8_options(start)); }
 
 /// The variable with these options added to its value.
 std::string with_options(const ProgramStart& start, const Words& added) {
@@ -45,17 +43,14 @@ std::string with_options(const ProgramStart& start, const Words& added) {
 }
 
 CommandLine naming_command(const RuntimeProcess& process) {
-  Words added;
-  if (process.flags.map_by.empty()) added.emplace_back(kMap);
-  if (!process.flags.has_stack_flag) added.emplace_back(kStackFlag);
-  const std::string variable = with_options(process.start, added);
+  const std::string variable = with_options(process.start, v8::missing_options(process));
   const std::string_view views[] = {variable};
   return with_variables(process.start, views);
 }
 
 StackFlags stack_flags(const RuntimeProcess& process) {
   if (process.flags.has_stack_flag) return {};
-  return {{}, {with_options(process.start, {std::string(kStackFlag)})}};
+  return {{}, {with_options(process.start, {std::string(v8::kStackFlag)})}};
 }
 
 /// perf reads the map in /tmp. Without --logfile, V8 leaves a log in the working directory.
@@ -74,19 +69,14 @@ constinit const RuntimeInfo kDeno = {
              .flags = flags_of,
              .command = naming_command,
              .naming_variables = kNamingVariables},
-    .stacks = {.flags = stack_flags,
-               .flag = kStackFlag,
-               .finding = "interpreted-frames",
-               .message =
-                   "functions that V8 interprets are all shown as InterpreterEntryTrampoline",
-               .is_about_names = true},
+    .stacks = v8::stacks(stack_flags),
     .doctor = {.only_interprets = "Deno only interprets (--jitless), so JavaScript functions have "
                                   "no compiled code to name; remove that option",
                .interprets_without_code = true},
     .started = {.variables = kStartVariables},
     .guide = {.title = "Deno (V8)",
               .writes = "perf map",
-              .names = "JavaScript and WebAssembly functions, with file, line and tier; builtins",
+              .names = v8::kNamedCode,
               .tested = "2.9"},
 };
 

@@ -6,7 +6,7 @@
 #include <array>
 
 #include "perfmap/diagnostic.hpp"
-#include "runtimes/catalogue.hpp"
+#include "runtimes/v8_options.hpp"
 
 namespace perfmap::runtimes {
 namespace {
@@ -123,8 +123,8 @@ std::string without_tier(std::string_view raw, const DecodedName& name) {
 }
 
 constexpr std::string_view kJitless = "--jitless";
-constexpr std::string_view kMap = "--perf-basic-prof";
-constexpr std::string_view kStackFlag = "--interpreted-frames-native-stack";
+using v8::kMap;
+using v8::kStackFlag;
 constexpr std::string_view kVariable = "NODE_OPTIONS";
 constexpr std::string_view kVariables[] = {kVariable};
 constexpr std::string_view kNamingVariables[] = {
@@ -138,7 +138,7 @@ Words node_options(const ProgramStart& start) {
 StartFlags flags_of(const ProgramStart& start) {
   Words words = node_options(start);
   add_variable(words, start, kVariable);
-  return v8_flags(std::move(words));
+  return v8::flags_of(std::move(words));
 }
 
 /// Removes it from Node.js's options, and from its variable.
@@ -160,10 +160,7 @@ void remove_jitless(const ProgramStart& start, CommandLine& command) {
 }
 
 CommandLine naming_command(const RuntimeProcess& process) {
-  Words flags;
-  if (process.flags.map_by.empty()) flags.emplace_back(kMap);
-  if (!process.flags.has_stack_flag) flags.emplace_back(kStackFlag);
-  CommandLine command = with_flags(process.start, std::move(flags));
+  CommandLine command = with_flags(process.start, v8::missing_options(process));
   if (process.flags.only_interprets) remove_jitless(process.start, command);
   return command;
 }
@@ -182,7 +179,7 @@ constexpr std::string_view kVersionArguments[] = {"--version"};
 
 }  // namespace
 
-StartFlags v8_flags(Words words) {
+StartFlags v8::flags_of(Words words) {
   StartFlags asked;
   for (std::string& word : words) {
     const std::size_t value = std::min(word.find('='), word.size());
@@ -223,12 +220,7 @@ constinit const RuntimeInfo kV8 = {
              .flags = flags_of,
              .command = naming_command,
              .naming_variables = kNamingVariables},
-    .stacks = {.flags = stack_flags,
-               .flag = kStackFlag,
-               .finding = "interpreted-frames",
-               .message =
-                   "functions that V8 interprets are all shown as InterpreterEntryTrampoline",
-               .is_about_names = true},
+    .stacks = v8::stacks(stack_flags),
     // With --jitless a map contains only addresses of bytecode, where no sample is.
     .doctor = {.only_interprets = "Node.js only interprets (--jitless), so JavaScript functions "
                                   "have no compiled code to name; remove that option",
@@ -242,7 +234,7 @@ constinit const RuntimeInfo kV8 = {
                 .left_suffix = "-v8.log"},
     .guide = {.title = "Node.js (V8)",
               .writes = "perf map",
-              .names = "JavaScript and WebAssembly functions, with file, line and tier; builtins",
+              .names = v8::kNamedCode,
               .tested = "20, 22, 24"},
 };
 
