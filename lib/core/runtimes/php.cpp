@@ -52,7 +52,7 @@ StartFlags flags_of(const ProgramStart& start) {
 CommandLine naming_command(const RuntimeProcess& process) {
   Words flags;
   if (!process.has_jit) {
-    flags = {"-d", "opcache.enable_cli=1", "-d", "opcache.jit=tracing",
+    flags = {"-d", "opcache.enable_cli=1",       "-d", "opcache.jit=tracing",
              "-d", "opcache.jit_buffer_size=64M"};
   }
   flags.insert(flags.end(), {"-d", "opcache.jit_debug=0x10"});

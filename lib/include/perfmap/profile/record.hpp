@@ -92,8 +92,8 @@ struct PerfRecordOptions {
   std::string call_graph = "dwarf,32768";
   std::string event = {};  ///< empty: perf's choice
   bool off_cpu = false;
-  std::vector<pid_t> pids = {};           ///< to be recorded; until the command ends, if there is one
-  std::vector<std::string> command = {};  ///< to be started, and recorded if there are no pids
+  std::vector<pid_t> pids = {};  ///< to be recorded; until the command ends, if there is one
+  std::vector<std::string> command = {};      ///< to be started, and recorded if there are no pids
   std::vector<std::string> environment = {};  ///< NAME=VALUE of the command, and of perf
 };
 PERFMAP_API std::vector<std::string> perf_record_arguments(const PerfRecordOptions& options);
