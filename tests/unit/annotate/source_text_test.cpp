@@ -83,7 +83,7 @@ TEST_CASE("a path that leads up is read only if it ends at a source file", "[ann
 
 TEST_CASE("bytes of a source file that are no text are its lines as they are", "[annotate]") {
   const test::Scratch scratch;
-  const std::string path = scratch.write("a.c", std::string("a\0b\n\xff\xfe\n\x1b[2J\r\r\n\n", 14));
+  const std::string path = scratch.write("a.c", std::string("a\0b\n\xff\xfe\n\x1b[2J\r\r\n\n", 15));
   SourceText text;
   CHECK(text.line(path, 1) == std::string_view("a\0b", 3));
   CHECK(text.line(path, 2) == "\xff\xfe");

@@ -71,7 +71,7 @@ TEST_CASE("each rule about lists of images reports its place", "[images]") {
       {image + "ImageLoad;/a.dll;" + kGuid + ";0x1g;\n", {"DI102 2:57"}},
       {image + "ImageLoad;/a.dll;" + kGuid + ";10000000000000000;\n", {"DI102 2:57"}},
       {image + "ImageLoad;/a.dll;" + kGuid + ";-10;\n", {"DI102 2:57"}},
-      {image + "ImageLoad;/b.dll;" + kGuid + ";0x10;", {"DI104 2:1", "DI103 2:63"}},
+      {image + "ImageLoad;/b.dll;" + kGuid + ";0x10;", {"DI104 2:1", "DI103 2:62"}},
       {image + "ImageLoad;/a\x1b.dll;" + kGuid + ";0x20;\n", {"DI105 2:13"}},
       {image + "ImageLoad;/a" + std::string(1, '\0') + ";" + kGuid + ";0x20;\n", {"DI105 2:13"}},
       {image + "ImageLoad;/torn", {"DI101 2:1", "DI103 2:16"}},
