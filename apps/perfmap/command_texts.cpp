@@ -66,11 +66,10 @@ constexpr std::string_view kRecordUsages[] = {"perfmap record [OPTIONS] -- COMMA
                                               "perfmap record [OPTIONS] -p PID"};
 constexpr Example kRecordExamples[] = {
     {"Record a program until it ends", "perfmap record -- node server.js"},
-    {"Record into this directory, and draw a flame graph",
-     "perfmap record -o run1 -- java -jar app.jar; perfmap stacks run1 -o flame.html"},
+    {"Record into one file, and draw a flame graph",
+     "perfmap record -o run1.tar.zst -- java -jar app.jar; perfmap stacks run1.tar.zst -o "
+     "flame.html"},
     {"Record a running process for ten seconds", "perfmap record -p 4242 --duration 10"},
-    {"Record into one file, for another machine",
-     "perfmap record -o run1.tar.zst -- node server.js"},
     {"Record a script without changing the environment",
      "perfmap record --runtime none -- ./run.sh"}};
 

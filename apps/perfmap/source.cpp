@@ -44,6 +44,8 @@ std::string listed(const std::vector<pid_t>& pids) {
   return text + (pids.size() > kMaxShown ? ", …" : "");
 }
 
+using Recorded = SourceWords::Recorded;
+
 /// The processes of a recording directory that have files with names.
 Result<std::vector<pid_t>> named_processes(const Source& recording) {
   const Result<std::vector<RecordedFile>> files = recorded_files_in(recording.text);
@@ -55,48 +57,59 @@ Result<std::vector<pid_t>> named_processes(const Source& recording) {
   return pids;
 }
 
-/// Fails unless `recording` has one of its processes selected, or only one.
-Result<void> check_processes(const Source& recording, const SourceWords& words) {
-  const Result<std::vector<pid_t>> pids = named_processes(recording);
-  if (!pids) return Failure(pids.error());
+/// Whether the source is a recording directory. Unpacks an archive of one.
+bool prepare_recording(Source& source, const Console& console) {
+  const bool may_be = source.as == Source::As::any || source.as == Source::As::path;
+  if (!may_be || is_stdin(source) || pid_of_source(source) != 0) return false;
+  Result<std::string> directory = unpacked(source.text, console);
+  if (!directory) source.failure = directory.error();
+  if (!directory || Snapshot::is_at(*directory) || !recording_in(*directory)) return false;
+  source.shown = std::exchange(source.text, *std::move(directory));
+  return true;
+}
+
+/// Selects processes of a recording, and takes those that it has from `missing`.
+Result<void> select_processes(Source& recording, const std::vector<pid_t>& pids,
+                              std::vector<pid_t>& missing, const SourceWords& words) {
+  const Result<std::vector<pid_t>> named = named_processes(recording);
+  if (!named) return Failure(named.error());
+  recording.pids = pids;
+  std::erase_if(missing, [&](pid_t pid) { return std::ranges::find(*named, pid) != named->end(); });
+  const bool has_any = std::ranges::any_of(
+      pids, [&](pid_t pid) { return std::ranges::find(*named, pid) != named->end(); });
   const auto failed = [&](const std::string& why) {
     return Failure({Errc::invalid_argument, recording.shown + why, 0, {}});
   };
-  const bool has_any = std::ranges::any_of(
-      recording.pids, [&](pid_t pid) { return std::ranges::find(*pids, pid) != pids->end(); });
-  if (!recording.pids.empty() && !has_any && !pids->empty()) {
-    return failed(" has no perf map or jitdump of process " + listed(recording.pids) + ", but of " +
-                  listed(*pids));
+  if (!pids.empty() && !has_any) {
+    return failed(" has no perf map or jitdump of process " + listed(pids) +
+                  (named->empty() ? "" : ", but of " + listed(*named)));
   }
-  const bool is_clear = words.recorded == SourceWords::Recorded::each_file || pids->size() < 2;
-  if (!recording.pids.empty() || is_clear) return {};
-  return failed(" has names of several processes: " + listed(*pids) +
+  if (!pids.empty() || words.recorded == Recorded::each_file || named->size() < 2) return {};
+  return failed(" has names of several processes: " + listed(*named) +
                 (words.with_pid ? " (-p PID selects one)" : " (pass a file of one of them)"));
 }
 
-/// Unpacks archives. With recordings among the sources, -p selects their processes.
+/// Unpacks archives. With recordings among the sources, -p selects their processes. What fails is
+/// kept for the command, which may use the other sources.
 Result<void> use_recordings(std::vector<Source>& sources, const SourceWords& words,
                             const Console& console) {
   std::vector<Source*> recordings;
-  for (Source& source : sources) {
-    const bool may_be = source.as == Source::As::any || source.as == Source::As::path;
-    if (!may_be || is_stdin(source) || pid_of_source(source) != 0) continue;
-    const Result<std::string> directory = unpacked(source.text, console);
-    if (!directory) return Failure(directory.error());
-    if (Snapshot::is_at(*directory) || !recording_in(*directory)) continue;
-    source.shown = source.text;
-    source.text = *directory;
-    recordings.push_back(&source);
-  }
-  if (recordings.empty()) return {};
   std::vector<pid_t> pids;
-  for (const Source& source : sources) {
+  for (Source& source : sources) {
+    if (prepare_recording(source, console)) recordings.push_back(&source);
     if (source.as == Source::As::pid) pids.push_back(pid_of_source(source));
   }
+  if (recordings.empty()) return {};
+  std::vector<pid_t> missing = pids;
   for (Source* const recording : recordings) {
-    recording->pids = pids;
-    const Result<void> checked = check_processes(*recording, words);
-    if (!checked) return checked;
+    const Result<void> done = select_processes(*recording, pids, missing, words);
+    if (!done) recording->failure = done.error();
+  }
+  if (!missing.empty() && missing.size() < pids.size()) {
+    return Failure({Errc::invalid_argument,
+                    "no recording has a perf map or jitdump of process " + listed(missing),
+                    0,
+                    {}});
   }
   std::erase_if(sources, [](const Source& source) { return source.as == Source::As::pid; });
   return {};
@@ -105,7 +118,7 @@ Result<void> use_recordings(std::vector<Source>& sources, const SourceWords& wor
 }  // namespace
 
 Option add_sources(CommandOptions& command, std::vector<Source>& sources, SourceWords words) {
-  if (words.recorded != SourceWords::Recorded::whole) {
+  if (words.recorded != Recorded::whole) {
     command.before([&sources, words](const Console& console) {
       return use_recordings(sources, words, console);
     });

@@ -127,6 +127,11 @@ def hostile_archives_are_refused():
     for words in (("report", "bad.tar"), ("lint", "bad.tar"), ("resolve", "0", "bad.tar"), ("doctor", "bad.tar")):
         assert run(*words, status=2)[1] == \
             "perfmap: error: cannot unpack bad.tar: 'perf-1.map' is a symbolic link\n", words
+    # Others are used.
+    pathlib.Path("good.map").write_text("1000 10 good\n")
+    answer, messages = run("resolve", "1000", "good.map", "bad.tar", status=2)
+    assert "good" in answer and messages.count("error") == 1, (answer, messages)
+    assert "good.map" in run("lint", "bad.tar", "good.map", "--select", "PM109", status=2)[0]
     archive("../perf-1.map")
     assert "leads out of the directory" in run("report", "bad.tar", status=2)[1]
     pathlib.Path("torn.tar.zst").write_bytes(pathlib.Path("run1.tar.zst").read_bytes()[:-10])

@@ -74,7 +74,9 @@ class ExpandedBytes {
       if (packing_ == Packing::none) return copy(to);
       const ExpansionStep step =
           packing_ == Packing::zstd ? zstd_.step(pending_, to) : gzip_.step(pending_, to);
-      if (step.is_damaged) return damaged("its compressed data are damaged");
+      if (step.is_damaged) {
+        return damaged("its compressed data are damaged, or need too large a window");
+      }
       pending_.remove_prefix(step.taken);
       if (step.taken != 0 || step.made != 0) is_in_frame_ = !step.ends_frame;
       if (step.made != 0) return step.made;
@@ -451,7 +453,10 @@ Result<void> read_archive(ReadBytes read, const std::string& name, const Archive
 
 bool is_archive(const std::string& path) {
   const Descriptor file = open_regular(path);
-  if (!file.is_open()) return false;
+  struct stat status {};
+  // Size 0: also files of procfs, which may be read only once.
+  const bool has_bytes = ::fstat(file.get(), &status) == 0 && status.st_size > 0;
+  if (!has_bytes) return false;
   ExpandedBytes bytes(reader_of(file.get()));
   std::array<char, kTarBlock> block{};
   const Result<std::size_t> got = bytes.read(block);

@@ -64,56 +64,17 @@ ExpansionStep GunzipStream::step(std::string_view from, std::span<char> to) {
   return {given - stream_->avail_in, room - stream_->avail_out, is_damaged, is_at_end_};
 }
 
-namespace {
-
-class Inflater {
- public:
-  explicit Inflater(std::string_view bytes) : bytes_(bytes) {
-    if (inflateInit2(&stream_, MAX_WBITS + kGzip) != Z_OK) throw std::bad_alloc();
-  }
-  Inflater(const Inflater&) = delete;
-  Inflater& operator=(const Inflater&) = delete;
-  ~Inflater() { inflateEnd(&stream_); }
-
-  bool done() const noexcept { return bytes_.empty(); }
-  bool read_member(Expansion& out) {
-    inflateReset(&stream_);
-    int status = Z_OK;
-    while (status == Z_OK) {
-      const std::span<char> room = out.room();
-      constexpr std::size_t kMax = std::numeric_limits<uInt>::max();
-      const std::size_t given = std::min(bytes_.size(), kMax);
-      const std::size_t there = std::min(room.size(), kMax);
-      // zlib only reads through this pointer.
-      stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes_.data()));
-      stream_.avail_in = static_cast<uInt>(given);
-      stream_.next_out = reinterpret_cast<Bytef*>(room.data());
-      stream_.avail_out = static_cast<uInt>(there);
-      status = inflate(&stream_, Z_NO_FLUSH);
-      bytes_.remove_prefix(given - stream_.avail_in);
-      if (!out.wrote(there - stream_.avail_out)) return false;
-    }
-    return status == Z_STREAM_END;
-  }
-  /// Tapes and disks pad the last block with zeros.
-  void skip_zeros() {
-    if (bytes_.find_first_not_of('\0') == std::string_view::npos) bytes_ = {};
-  }
-
- private:
-  std::string_view bytes_;
-  z_stream stream_ = {};
-};
-
-}  // namespace
-
 bool expand_gzip(std::string_view bytes, Expansion& out) {
-  Inflater inflater(bytes);
-  while (!inflater.done()) {
-    if (!inflater.read_member(out)) return false;
-    inflater.skip_zeros();
+  if (bytes.empty()) return true;
+  GunzipStream stream;
+  for (;;) {
+    const ExpansionStep step = stream.step(bytes, out.room());
+    bytes.remove_prefix(step.taken);
+    if (step.is_damaged || !out.wrote(step.made)) return false;
+    // Tapes and disks pad the last block with zeros.
+    if (step.ends_frame && bytes.find_first_not_of('\0') == bytes.npos) return true;
+    if (step.made == 0 && step.taken == 0) return false;  // truncated input
   }
-  return true;
 }
 
 namespace {

@@ -6,6 +6,7 @@
 #include <sys/utsname.h>
 #include <unordered_map>
 
+#include "archive/tar_header.hpp"
 #include "perfmap/map.hpp"
 #include "perfmap/profile/module.hpp"
 #include "perfmap/profile/process_tracker.hpp"
@@ -40,6 +41,12 @@ ExpectedBuildId recorded_build_ids(const Recording& recording) {
   };
 }
 
+/// Archives are unpacked by unpack_archive(), and not in memory.
+std::optional<Error> archive_instead(std::string_view bytes, const std::string& name) {
+  if (!begins_tar(bytes)) return std::nullopt;
+  return Error{Errc::unsupported, name + " is a tar archive: unpack it first", 0, {}};
+}
+
 /// A pprof profile has no magic number: much of it has to be as protobuf requires.
 StreamCheck check_recording_start(std::string name) {
   return [name = std::move(name)](std::string_view begin) -> Result<StreamStart> {
@@ -50,6 +57,7 @@ StreamCheck check_recording_start(std::string name) {
     }
     const SourceKind kind = detect_kind(begin);
     if (kind == SourceKind::bzip2) return Failure(unsupported_source(name, kind));
+    if (auto archive = archive_instead(begin, name)) return Failure(*std::move(archive));
     // The error for what is no recording.
     const Result<Recording> opened = Recording::open(Input::from_text(std::string(begin), name));
     return opened ? Result<StreamStart>(StreamStart::accepted) : Failure(opened.error());
@@ -115,8 +123,12 @@ Result<Input> open_recording_input(const std::string& path) {
   const SourceKind kind = detect_kind(input->text());
   if (kind == SourceKind::bzip2) return Failure(unsupported_source(path, kind));
   if (auto names = names_instead(*input)) return Failure(*std::move(names));
+  if (auto archive = archive_instead(input->text(), path)) return Failure(*std::move(archive));
   if (!is_expandable(input->text())) return input;
   Result<Input> inner = expanded(*input);
+  if (inner) {
+    if (auto archive = archive_instead(inner->text(), path)) return Failure(*std::move(archive));
+  }
   // A pprof profile is gzip data as well. It stays compressed here, because its reader expands it.
   const bool is_other = inner && !is_recording(inner->text());
   return kind == SourceKind::gzip && is_other ? input : inner;

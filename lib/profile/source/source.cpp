@@ -377,6 +377,7 @@ Result<std::vector<OpenedInput>> open_process_source(pid_t pid, const SourceOpti
 }
 
 Result<std::vector<OpenedInput>> open_source(const Source& source, const SourceOptions& options) {
+  if (source.failure) return Failure(*source.failure);
   const auto step =
       options.listener().step("reading " + (is_stdin(source) ? "standard input" : source.text));
   if (const pid_t pid = pid_of_source(source); pid != 0) {

@@ -85,6 +85,18 @@ TEST_CASE("a compressed archive that is damaged, cut or followed by bytes is ref
   CHECK(refuses(changed));
 }
 
+TEST_CASE("an archive that needs a window of more than 128 MiB is refused", "[archive]") {
+  const Scratch scratch;
+  // RFC 8878: no flags; a window of 2^(10 + 18) bytes; a last block of 512 equal bytes.
+  const std::string frame("\x28\xb5\x2f\xfd\x00\x90\x03\x10\x00\x00", 10);
+  const std::string path = scratch.write("wide.tar.zst", frame);
+  CHECK_FALSE(is_archive(path));
+  const Result<void> result = unpack_archive(path, scratch.path());
+  REQUIRE_FALSE(result);
+  CHECK(result.error().message ==
+        "cannot unpack " + path + ": its compressed data are damaged, or need too large a window");
+}
+
 TEST_CASE("a directory that cannot be read leaves no archive", "[archive]") {
   const Scratch scratch;
   CHECK_FALSE(write_archive(scratch / "nothing", scratch / "a.tar.zst"));

@@ -10,6 +10,7 @@
 #include "support/catch.hpp"
 #include "support/jitdump_bytes.hpp"
 #include "support/scratch.hpp"
+#include "support/tar_bytes.hpp"
 
 namespace perfmap {
 namespace {
@@ -101,6 +102,15 @@ TEST_CASE("a recording directory is a source of the names of its processes", "[s
   CHECK(names_of(open_source(one, {})) == std::vector<std::string>{"rec.tar.zst/perf-42.map"});
   CHECK(names_of(open_source({path}, {.kind = "jitdump"})) ==
         std::vector<std::string>{path + "/jit-7.dump"});
+}
+
+TEST_CASE("a tar archive in the place of a recording is named as one", "[source]") {
+  const Scratch scratch;
+  const std::string path =
+      scratch.write("rec.tar", test::TarBytes().file("perf.data", "PERFILE2").text());
+  const auto opened = open_recording_input(path);
+  REQUIRE_FALSE(opened);
+  CHECK(opened.error().message == path + " is a tar archive: unpack it first");
 }
 
 TEST_CASE("links and special files of a recording directory are not read", "[source]") {

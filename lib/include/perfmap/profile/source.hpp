@@ -45,6 +45,7 @@ struct Source {
   /// The name of a recording directory in messages and names of its files; empty: `text`.
   std::string shown = {};
   std::vector<pid_t> pids = {};  ///< of a recording directory: only these processes; empty: all
+  std::optional<Error> failure = {};  ///< why it cannot be used: opening it fails with this
 };
 
 /// Receives messages for the user while sources are opened and used, because the library prints
