@@ -87,7 +87,8 @@ constinit const RuntimeInfo kDeno = {
     .guide = {.title = "Deno (V8)",
               .writes = "perf map",
               .names = "JavaScript and WebAssembly functions, with file, line and tier; builtins",
-              .tested = "2.9"},
+              .tested = "2.9",
+              .recorded = "99 % of stacks to the root, 100 % of JIT frames named"},
 };
 
 }  // namespace perfmap::runtimes

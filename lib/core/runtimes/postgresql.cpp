@@ -80,7 +80,9 @@ constinit const RuntimeInfo kPostgresql = {
               .writes = "jitdump",
               .names = "compiled expressions and row decoders, by number",
               .since = "11",
-              .tested = "15"},
+              .tested = "15",
+              .recorded = "55 % of stacks to the root, because its code has no frame "
+                          "pointers; 100 % of JIT frames named"},
 };
 
 }  // namespace perfmap::runtimes
