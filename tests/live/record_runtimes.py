@@ -127,7 +127,7 @@ def record(case, program, place):
     if "--measure" in sys.argv:
         return f"{line} ({whole})\n{done.stderr}"
     assert rooted >= case.rooted and named >= case.named, (line, done.stderr)
-    assert whole > 300, line
+    assert whole > 100, line
     assert all(abs(shares[name] - share) <= 3 for name, share in SHARES.items()), line
     return line
 
