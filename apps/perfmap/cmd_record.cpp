@@ -381,8 +381,7 @@ Result<Kept> keep(const Session& session, const Console& console) {
   const auto find = find_recorded_jit(*recording, *jit, refused);
   kept.diagnosis = examine_recording(*recording, *std::move(jit), refused);
   for (const ProcessInfo& process : processes) find(process, {});
-  const std::size_t added =
-      keeper.add_logs(processes) + session.mounts.keep(keeper, processes);
+  const std::size_t added = keeper.add_logs(processes) + session.mounts.keep(keeper, processes);
   if (added != 0) {
     Result<RecordedJitOptions> in_directory = recorded_jit_options({});
     if (!in_directory) return Failure(in_directory.error());

@@ -70,13 +70,14 @@ def run_perfmap(command, name, cwd):
             perf.append(now)
         own = max(own, now)
         time.sleep(0.01)
-    assert process.returncode == 0
+    assert process.returncode == 0, process.returncode
     total = seconds_of_children() - before
     after = own - perf[-1]
     return total - after, total
 
 
 def compare(title, command, cwd):
+    shutil.rmtree(cwd / "first", ignore_errors=True)
     run_perfmap(command, "first", cwd)
     manifest = json.loads((cwd / "first/recording.json").read_text())
     during, total, plain = [], [], []

@@ -79,10 +79,10 @@ class Case:
 
 CASES = [
     Case("php", "php", "hot.php", PHP, ["hot.php", SECONDS], 0, 99, "map", "PHP_INI_SCAN_DIR"),
-    Case("mono", "mono", "hot.cs", CSHARP, ["hot.exe", SECONDS], 0, 99, "map", "MONO_ENV_OPTIONS",
+    Case("mono", "mono", "hot.cs", CSHARP, ["hot.exe", SECONDS], 98, 99, "map", "MONO_ENV_OPTIONS",
          ("mcs", "-out:hot.exe", "hot.cs")),
-    Case("deno", "deno", "hot.js", JAVASCRIPT, ["run", "hot.js", SECONDS], 0, 99, "map", "DENO_V8_FLAGS"),
-    Case("bun", "bun", "hot.js", JAVASCRIPT, ["hot.js", SECONDS], 0, 99, "dump", "BUN_JSC_useJITDump"),
+    Case("deno", "deno", "hot.js", JAVASCRIPT, ["run", "hot.js", SECONDS], 97, 99, "map", "DENO_V8_FLAGS"),
+    Case("bun", "bun", "hot.js", JAVASCRIPT, ["hot.js", SECONDS], 98, 99, "dump", "BUN_JSC_useJITDump"),
     Case("pypy", "pypy3", "hot.py", PYTHON, ["hot.py", SECONDS], 0, 99, "map", "PYPYLOG"),
 ]
 
@@ -127,7 +127,7 @@ def record(case, program, place):
     if "--measure" in sys.argv:
         return f"{line} ({whole})\n{done.stderr}"
     assert rooted >= case.rooted and named >= case.named, (line, done.stderr)
-    assert whole > 300, line
+    assert whole > 100, line
     assert all(abs(shares[name] - share) <= 3 for name, share in SHARES.items()), line
     return line
 
@@ -177,7 +177,7 @@ def record_postgres(server, place):
     names = {frame for frames, _ in stacks("rec", cwd) for frame in frames}
     line = f"postgresql: {row['samples']} samples, {rooted:.1f} % rooted, {named:.1f} % of {row['jit_frames']} JIT frames named"
     assert any(name.startswith("evalexpr_") for name in names), (line, names)
-    assert "--measure" in sys.argv or (rooted >= 0 and named >= 99), line
+    assert "--measure" in sys.argv or (rooted >= 30 and named >= 99), line
     return line
 
 

@@ -49,7 +49,7 @@ def measured_shares(directory, cwd):
     return {name: 100 * count / max(whole, 1) for name, count in found.items()}, whole
 
 
-def check_shares(directory, cwd, what, least=300):
+def check_shares(directory, cwd, what, least=100):
     found, whole = measured_shares(directory, cwd)
     assert whole > least, (what, found, whole)
     for name, share in SHARES.items():

@@ -77,7 +77,8 @@ constinit const RuntimeInfo kDeno = {
     .guide = {.title = "Deno (V8)",
               .writes = "perf map",
               .names = v8::kNamedCode,
-              .tested = "2.9"},
+              .tested = "2.9",
+              .recorded = "99 % of stacks to the root, 100 % of JIT frames named"},
 };
 
 }  // namespace perfmap::runtimes

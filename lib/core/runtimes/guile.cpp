@@ -58,7 +58,8 @@ constinit const RuntimeInfo kGuile = {
     .guide = {.title = "Guile",
               .writes = "perf map",
               .names = "addresses of bytecode; no procedures",
-              .tested = "3.0"},
+              .tested = "3.0",
+              .recorded = "nothing, because its map has no names of procedures"},
 };
 
 }  // namespace perfmap::runtimes

@@ -253,7 +253,8 @@ constinit const RuntimeInfo kHotspot = {
                        "-XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit'",
               .writes = "perf map at exit",
               .names = "compiled methods, stubs",
-              .tested = "17"},
+              .tested = "17",
+              .recorded = "100 % of stacks to the root, 100 % of JIT frames named"},
 };
 
 }  // namespace perfmap::runtimes

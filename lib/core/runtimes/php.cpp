@@ -84,7 +84,9 @@ constinit const RuntimeInfo kPhp = {
               .writes = "perf map",
               .names = "functions and traces",
               .since = "8.0",
-              .tested = "8.2"},
+              .tested = "8.2",
+              .recorded = "2 % of stacks to the root, because its code has no frame "
+                          "pointers; 100 % of JIT frames named"},
 };
 
 }  // namespace perfmap::runtimes

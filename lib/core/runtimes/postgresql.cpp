@@ -72,15 +72,15 @@ constinit const RuntimeInfo kPostgresql = {
     .maps = {.variables = kVariables, .flags = flags_of, .command = naming_command},
     .doctor = {.no_map = "PostgreSQL writes no jitdump, so compiled expressions have no names: the "
                          "server needs jit_profiling_support, and a directory in JITDUMPDIR"},
-    .started = {.program = "postgres",
-                .variables = kStartVariables,
-                .arguments = kStartArguments},
+    .started = {.program = "postgres", .variables = kStartVariables, .arguments = kStartArguments},
     .guide = {.title = "PostgreSQL (LLVM)",
               .start = "JITDUMPDIR=/tmp postgres -c jit_profiling_support=on",
               .writes = "jitdump",
               .names = "compiled expressions and row decoders, by number",
               .since = "11",
-              .tested = "15"},
+              .tested = "15",
+              .recorded = "55 % of stacks to the root, because its code has no frame "
+                          "pointers; 100 % of JIT frames named"},
 };
 
 }  // namespace perfmap::runtimes

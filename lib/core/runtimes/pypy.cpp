@@ -74,7 +74,9 @@ constinit const RuntimeInfo kPypy = {
     .guide = {.title = "PyPy",
               .writes = "its own log",
               .names = "loops and bridges, with file and line",
-              .tested = "7.3"},
+              .tested = "7.3",
+              .recorded = "7 % of stacks to the root, because its code has no frame "
+                          "pointers; 100 % of JIT frames named"},
 };
 
 }  // namespace perfmap::runtimes

@@ -235,7 +235,8 @@ constinit const RuntimeInfo kV8 = {
     .guide = {.title = "Node.js (V8)",
               .writes = "perf map",
               .names = v8::kNamedCode,
-              .tested = "20, 22, 24"},
+              .tested = "20, 22, 24",
+              .recorded = "100 % of stacks to the root, 100 % of JIT frames named"},
 };
 
 }  // namespace perfmap::runtimes

@@ -67,8 +67,7 @@ bool is_socket_name(std::string_view name, pid_t inner) {
   constexpr std::string_view kEnd = "-socket";
   if (!name.starts_with(begin) || !name.ends_with(kEnd)) return false;
   if (name.size() <= begin.size() + kEnd.size()) return false;
-  const std::string_view key =
-      name.substr(begin.size(), name.size() - begin.size() - kEnd.size());
+  const std::string_view key = name.substr(begin.size(), name.size() - begin.size() - kEnd.size());
   return key.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
@@ -139,16 +138,16 @@ Result<void> switch_dotnet_names(pid_t pid, bool on, const Roots& roots,
   const std::vector<pid_t>& inner = (*status)->namespace_pids;
   const std::string path = socket_directory(**process, roots);
   const Descriptor directory(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  const std::string name =
-      directory.is_open() ? find_socket(directory, inner.empty() ? pid : inner.back(), uid)
-                          : std::string();
+  const std::string name = directory.is_open()
+                               ? find_socket(directory, inner.empty() ? pid : inner.back(), uid)
+                               : std::string();
   if (name.empty()) {
     return Failure(refusal(
         pid, "it has no diagnostic socket, as with DOTNET_EnableDiagnostics=0 and before .NET 5"));
   }
   // By the descriptor, because the path of a socket has at most 107 bytes.
-  const Result<Descriptor> socket = connect_to_process(
-      "/proc/self/fd/" + std::to_string(directory.get()) + "/" + name, pid);
+  const Result<Descriptor> socket =
+      connect_to_process("/proc/self/fd/" + std::to_string(directory.get()) + "/" + name, pid);
   if (!socket) return Failure(refusal(pid, socket.error().message, socket.error().sys_errno));
   const Result<void> sent = send_request(*socket, on ? kEnablePerfMap : kDisablePerfMap);
   if (!sent) return Failure(refusal(pid, sent.error().message, sent.error().sys_errno));

@@ -69,7 +69,8 @@ std::size_t ForeignMounts::keep(NameKeeper& keeper, std::span<const ProcessInfo>
     policy.keep_descriptor = false;
     for (const bool is_dump : {false, true}) {
       const std::string name = (is_dump ? kDumpName : kMapName).of(held.inner);
-      const Result<Input> input = Input::open_below(held.tmp.get(), "/" + name, "/tmp/" + name, policy);
+      const Result<Input> input =
+          Input::open_below(held.tmp.get(), "/" + name, "/tmp/" + name, policy);
       if (input) keeper.add(held.pid, *input, is_dump);
     }
   }

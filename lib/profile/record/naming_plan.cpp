@@ -17,8 +17,9 @@ namespace {
 
 /// Programs that start others, which may be of any runtime.
 constexpr std::array<std::string_view, 20> kLaunchers = {
-    "sh",   "bash",    "dash", "zsh",   "fish",    "busybox", "env",   "make",    "ninja",
-    "nice", "timeout", "time", "xargs", "taskset", "setsid",  "nohup", "numactl", "hyperfine", "unshare", "setpriv"};
+    "sh",     "bash",  "dash",    "zsh",       "fish",    "busybox", "env",
+    "make",   "ninja", "nice",    "timeout",   "time",    "xargs",   "taskset",
+    "setsid", "nohup", "numactl", "hyperfine", "unshare", "setpriv"};
 
 std::string_view base_name(std::string_view path) noexcept {
   return path.substr(path.rfind('/') + 1);

@@ -4,6 +4,7 @@
 #include <ctime>
 #include <fcntl.h>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 
 #include "perfmap/profile/record.hpp"
 #include "support/catch.hpp"
+#include "support/planted_process.hpp"
 #include "support/scratch.hpp"
 
 namespace perfmap {
@@ -116,6 +118,41 @@ TEST_CASE("a log with addresses of code becomes a perf map", "[record]") {
   directory.remove_runtime_directory();
   CHECK_FALSE(std::filesystem::exists(scratch / "rec/runtime"));
   CHECK(std::filesystem::exists(secret));
+}
+
+TEST_CASE("the files of a container are kept after its end", "[record]") {
+  const test::PlantedProcess planted;
+  const Scratch scratch;
+  const pid_t pid = test::PlantedProcess::kPid;
+  const std::vector<ProcessInfo> processes = {process_of(pid)};
+  const std::string text = "1000 10 f\n";
+  const std::string elsewhere = scratch.write("elsewhere", text);
+  const auto plant = GENERATE(0, 1, 2, 3, 4, 5);
+  CAPTURE(plant);
+  const std::string map = planted.path("root/tmp/perf-3.map");
+  if (plant == 0) planted.put("root/tmp/perf-3.map", text);
+  if (plant == 1) std::filesystem::create_symlink(elsewhere, map);
+  if (plant == 2) std::filesystem::create_hard_link(elsewhere, map);
+  if (plant == 3) REQUIRE(::mkfifo(map.c_str(), 0600) == 0);
+  if (plant == 4) planted.put("root/tmp/perf-42.map", text);  // the pid outside
+  if (plant == 5) {
+    if (::geteuid() != 0) return;
+    planted.put("root/tmp/perf-3.map", text);
+    REQUIRE(::chown(map.c_str(), 65534, 65534) == 0);
+  }
+  NameKeeper keeper(directory_in(scratch));
+  ForeignMounts mounts(planted.roots());
+  const std::vector<pid_t> pids = {pid, 43};
+  mounts.look(pids);
+  mounts.look(pids);
+  CHECK(mounts.keep(keeper, processes) == 0);  // it lives
+  // The directory stays as long as it is held, as when a mount namespace ends.
+  std::filesystem::rename(planted.path("root/tmp"), scratch / "held");
+  planted.vanish();
+  CHECK(mounts.keep(keeper, {}) == 0);  // it was not recorded
+  CHECK(mounts.keep(keeper, processes) == (plant == 0 ? 1 : 0));
+  CHECK(test::read_file(scratch / "rec/perf-42.map") == (plant == 0 ? text : ""));
+  CHECK(keeper.failures().empty());
 }
 
 TEST_CASE("only logs that a recorded and ended process left are removed", "[record]") {

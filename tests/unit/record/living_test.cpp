@@ -53,8 +53,7 @@ void serve(int listener, const std::string& reply, After after) {
       char request[256];
       if (::read(client, request, sizeof request) < 0) return;
       for (std::size_t sent = 0; sent < reply.size();) {
-        const ssize_t size =
-            ::send(client, reply.data() + sent, reply.size() - sent, MSG_NOSIGNAL);
+        const ssize_t size = ::send(client, reply.data() + sent, reply.size() - sent, MSG_NOSIGNAL);
         if (size <= 0) break;
         sent += static_cast<std::size_t>(size);
       }
@@ -151,7 +150,8 @@ TEST_CASE("a JVM that is silent is not waited for", "[record]") {
 
 TEST_CASE("a process that does not handle SIGQUIT gets none", "[record]") {
   const Sleeper sleeper;
-  CHECK(end_of(jvm_answer(sleeper.pid()), "it does not handle SIGQUIT") == "it does not handle SIGQUIT");
+  CHECK(end_of(jvm_answer(sleeper.pid()), "it does not handle SIGQUIT") ==
+        "it does not handle SIGQUIT");
   CHECK(lives(sleeper.pid()));
 }
 
@@ -160,10 +160,12 @@ TEST_CASE("a socket of another process is not used", "[record]") {
   const std::string path = jvm_socket(sleeper.pid());
   const int listener = listen_at(path);
   REQUIRE(listener >= 0);
-  CHECK(end_of(jvm_answer(sleeper.pid()), "another process answers at its socket") == "another process answers at its socket");
+  CHECK(end_of(jvm_answer(sleeper.pid()), "another process answers at its socket") ==
+        "another process answers at its socket");
   if (::geteuid() == 0) {
     REQUIRE(::chown(path.c_str(), 65534, 65534) == 0);
-    CHECK(end_of(jvm_answer(sleeper.pid()), "it does not handle SIGQUIT") == "it does not handle SIGQUIT");
+    CHECK(end_of(jvm_answer(sleeper.pid()), "it does not handle SIGQUIT") ==
+          "it does not handle SIGQUIT");
   }
   ::close(listener);
   std::filesystem::remove(path);
@@ -192,13 +194,15 @@ TEST_CASE("a JVM is signaled only if its trigger file is ours", "[record]") {
   };
 
   const pid_t forbidding = shell("-XX:+DisableAttachMechanism");
-  CHECK(end_of(jvm_answer(forbidding), "it runs with -XX:+DisableAttachMechanism") == "it runs with -XX:+DisableAttachMechanism");
+  CHECK(end_of(jvm_answer(forbidding), "it runs with -XX:+DisableAttachMechanism") ==
+        "it runs with -XX:+DisableAttachMechanism");
   end(forbidding);
 
   const pid_t planted = shell("java");
   const std::string trigger = scratch / (".attach_pid" + std::to_string(planted));
   std::filesystem::create_symlink(victim, trigger);
-  CHECK(jvm_answer(planted).find("its working directory and /tmp cannot be written") != std::string::npos);
+  CHECK(jvm_answer(planted).find("its working directory and /tmp cannot be written") !=
+        std::string::npos);
   CHECK(std::filesystem::is_symlink(trigger));
   CHECK(test::read_file(victim) == "mine");
   std::filesystem::remove(trigger);
@@ -253,8 +257,9 @@ TEST_CASE("a .NET process that is silent is not waited for", "[record]") {
 TEST_CASE("only a socket of the process itself is a diagnostic socket", "[record]") {
   const FakeServer other([](pid_t pid) { return dotnet_socket(pid); }, dotnet_reply(0, 0));
   const Sleeper sleeper;
-  constexpr const char* kNone = "it has no diagnostic socket, as with "
-                                "DOTNET_EnableDiagnostics=0 and before .NET 5";
+  constexpr const char* kNone =
+      "it has no diagnostic socket, as with "
+      "DOTNET_EnableDiagnostics=0 and before .NET 5";
   CHECK(end_of(dotnet_answer(sleeper.pid()), kNone) == kNone);
   const std::string path = dotnet_socket(sleeper.pid());
   std::filesystem::create_symlink(other.path(), path);
@@ -262,7 +267,8 @@ TEST_CASE("only a socket of the process itself is a diagnostic socket", "[record
   std::filesystem::remove(path);
   const int listener = listen_at(path);
   REQUIRE(listener >= 0);
-  CHECK(end_of(dotnet_answer(sleeper.pid()), "another process answers at its socket") == "another process answers at its socket");
+  CHECK(end_of(dotnet_answer(sleeper.pid()), "another process answers at its socket") ==
+        "another process answers at its socket");
   if (::geteuid() == 0) {
     REQUIRE(::chown(path.c_str(), 65534, 65534) == 0);
     CHECK(end_of(dotnet_answer(sleeper.pid()), kNone) == kNone);

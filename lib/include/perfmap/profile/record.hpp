@@ -225,9 +225,9 @@ class PERFMAP_API NameKeeper {
   std::vector<Error> failures_;
 };
 
-/// Processes with another /tmp than the caller's, as in containers. Their maps and jitdumps are gone
-/// when the last process of the container ends, unless a descriptor holds the directory. One thread
-/// at a time.
+/// Processes with another /tmp than the caller's, as in containers. Their maps and jitdumps are
+/// gone when the last process of the container ends, unless a descriptor holds the directory. One
+/// thread at a time.
 class PERFMAP_API ForeignMounts {
  public:
   explicit ForeignMounts(Roots roots = {});
