@@ -30,7 +30,8 @@ OWNERS = {  # folder: its public headers, below perfmap/ (core) or perfmap/profi
     "writer": ["writer"],
     "lint": ["lint"],
     "pypylog": ["pypylog"],
-    "report": ["json", "report", "profile/report", "profile/report_comparison"],
+    "report": ["json", "report", "profile/report", "profile/report_comparison",
+               "profile/stack_comparison"],
     "elf": ["profile/module"],
     "dwarf": ["profile/debug_index"],
     "process": ["profile/" + name for name in

@@ -37,6 +37,10 @@ struct RecordedStacksOptions {
 /// RECORDING and further sources of names.
 void add_recording(CommandOptions& command, RecordedStacksOptions& options,
                    const std::string& help);
+/// The same for a recording or a pprof profile; as many threads as the machine has processors.
+void add_profile(CommandOptions& command, RecordedStacksOptions& options);
+/// --no-demangle, --no-kernel.
+void add_frame_names(CommandOptions& command, StackOptions& stacks);
 /// --pid, --tid, --comm, --event, --from, --to-time.
 void add_filters(CommandOptions& command, RecordedStacksOptions& options);
 /// --max-stack, --stitch, --scan, --jit-cfi, --threads.

@@ -64,12 +64,17 @@ struct Counts {
   }
 };
 
+/// The difference in millionths of `whole`.
+double share_of(const Counts& counts, double whole) {
+  // Any change that does not fit is as large as it gets.
+  constexpr double kMaxPpm = 1e15;
+  return std::clamp(kMillion * counts.difference() / whole, -kMaxPpm, kMaxPpm);
+}
+
 /// Sets the members that tell of the change.
 void judge(const Counts& counts, double whole, double comparisons, std::uint64_t threshold_ppm,
            ComparedFunction& function) {
-  // Any change that does not fit is as large as it gets.
-  constexpr double kMaxPpm = 1e15;
-  const double change = std::clamp(kMillion * counts.difference() / whole, -kMaxPpm, kMaxPpm);
+  const double change = share_of(counts, whole);
   const double chance = std::min(1.0, counts.chance() * comparisons);
   function.change_ppm = std::llround(change);
   function.confidence_ppm = static_cast<std::uint64_t>(kMillion * (1 - chance));
@@ -160,24 +165,42 @@ bool ReportComparison::grew_above(std::uint64_t ppm) const noexcept {
   return is_above(total) || std::any_of(functions.begin(), functions.end(), is_above);
 }
 
-Result<ReportComparison> compare_reports(const ProfileReport& baseline, const ProfileReport& report,
-                                         const ComparisonOptions& options) {
+Result<Normalization> normalize_reports(const ProfileReport& baseline, const ProfileReport& report,
+                                        const ComparisonOptions& options) {
   const auto events = common_events(baseline, report);
   if (!events) return Failure(events.error());
-  ReportComparison comparison;
-  std::tie(comparison.old_event, comparison.new_event) = *events;
-  const std::uint64_t old_total = comparison.old_event.total.samples;
-  const std::uint64_t new_total = comparison.new_event.total.samples;
-  if (old_total == 0 || new_total == 0) return Failure(invalid("a recording has no samples"));
+  const auto& [before, after] = *events;
+  if (before.total.samples == 0 || after.total.samples == 0) {
+    return Failure(invalid("a recording has no samples"));
+  }
   const Result<double> factor = factor_of(baseline, report, *events, options);
   if (!factor) return Failure(factor.error());
+  return Normalization{before, after, *factor};
+}
 
+std::int64_t Normalization::change_ppm(std::uint64_t old_samples,
+                                       std::uint64_t new_samples) const noexcept {
+  const Counts counts{static_cast<double>(old_samples), static_cast<double>(new_samples), factor};
+  return std::llround(share_of(counts, static_cast<double>(old_event.total.samples)));
+}
+
+Result<ReportComparison> compare_reports(const ProfileReport& baseline, const ProfileReport& report,
+                                         const ComparisonOptions& options) {
+  const Result<Normalization> normalization = normalize_reports(baseline, report, options);
+  if (!normalization) return Failure(normalization.error());
+  ReportComparison comparison;
+  comparison.old_event = normalization->old_event;
+  comparison.new_event = normalization->new_event;
+  const std::uint64_t old_total = comparison.old_event.total.samples;
+  const std::uint64_t new_total = comparison.new_event.total.samples;
   const auto whole = static_cast<double>(old_total);
-  auto functions = functions_of(baseline, report, *events);
+  const double factor = normalization->factor;
+
+  auto functions = functions_of(baseline, report, {comparison.old_event, comparison.new_event});
   comparison.compared = functions.size();
   const auto counts_of = [&](const ComparedFunction& function) {
     return Counts{static_cast<double>(function.old_samples),
-                  static_cast<double>(function.new_samples), *factor};
+                  static_cast<double>(function.new_samples), factor};
   };
   // Only these can change by the threshold.
   const double least = whole * static_cast<double>(options.threshold_ppm) / kMillion;
@@ -198,7 +221,7 @@ Result<ReportComparison> compare_reports(const ProfileReport& baseline, const Pr
                    });
   const bool is_by_samples = options.normalize == ComparisonOptions::Normalize::samples;
   const double scale =
-      is_by_samples ? weight_of(comparison.new_event) / weight_of(comparison.old_event) : *factor;
+      is_by_samples ? weight_of(comparison.new_event) / weight_of(comparison.old_event) : factor;
   comparison.total.name = "total";
   comparison.total.old_samples = old_total;
   comparison.total.new_samples = new_total;
