@@ -147,7 +147,11 @@ for dark in (False, True):
         show()
         assert min(colours()) > 200, (dark, width, colours())
         assert browser.value("document.documentElement.scrollWidth <= innerWidth"), width
+        assert browser.value("[...document.querySelectorAll('.one')].every((part) => !part.checkVisibility())")
         save(f"difference-{width}-{'dark' if dark else 'light'}")
+
+show("view=table")
+save("table-390")
 
 # Names of a hostile recording stay text. pprof holds them unchanged.
 hostile = pathlib.Path(scratch.name) / "hostile.pb"

@@ -20,7 +20,10 @@ const directionOf = (before, after) => {
   return Math.abs(change) <= 2 * deviation ? 0 : Math.sign(change);
 };
 
-const signedPercent = (share) => (share < 0 ? "−" : "+") + (100 * Math.abs(share)).toFixed(2) + " %";
+const signedPercent = (share) => {
+  const number = (100 * Math.abs(share)).toFixed(2);
+  return (Number(number) === 0 ? "" : share < 0 ? "−" : "+") + number + " %";
+};
 const changeMark = (before, after) => ["▼ ", "", "▲ "][directionOf(before, after) + 1];
 const changeText = (before, after) => changeMark(before, after) + signedPercent(changeOf(before, after));
 const sidesText = (before, after) => `old ${count.format(before)}, ${percent(before, baseline.samples)} · ` +

@@ -180,8 +180,7 @@ addOptions("process", "All processes", samplesByProcess, labelOf);
 addOptions("thread", "All threads", samplesByThread, labelOf);
 if (baseline !== null) byId("event").hidden = true; // events are the sides
 byId("compare").hidden = baseline === null;
-for (const part of document.querySelectorAll(".one")) part.hidden = baseline !== null;
-for (const part of document.querySelectorAll(".two")) part.hidden = baseline === null;
+document.body.classList.toggle("compares", baseline !== null);
 byId("tiers").hidden = !hasTiers;
 for (const button of document.querySelectorAll('input[name="group"]')) {
   button.parentElement.hidden = !CHOICES.group.includes(button.value);
@@ -218,7 +217,8 @@ const program = () => {
   return process === undefined ? "" : labelOf(process).replace(/ \(pid -?\d+\)$/, "");
 };
 const hasDuration = DURATION > 0; // of one sample there is none
-const heading = (!countsTicks && program()) || data.title.split("/").pop() || "Flame graph";
+const isNamed = !countsTicks && program() !== "[unknown]"; // pprof profiles need not name threads
+const heading = (isNamed && program()) || data.title.split("/").pop() || "Flame graph";
 document.title = [heading, hasDuration && duration(DURATION), amount(data.samples)].filter(Boolean).join(" – ");
 byId("title").textContent = heading;
 byId("about").textContent = [heading === data.title ? "" : data.title, baseline && `compared with ${baseline.title || "the baseline"}`, data.command, data.host].filter(Boolean).join("  ·  ");

@@ -264,7 +264,7 @@ const showRange = (range = state.range) => {
 // views show.
 const showFold = () => {
   const chosen = [state.order !== "callers", state.group !== CHOICES.group[0], state.tiers !== "apart", state.event !== null,
-    state.process !== null, state.thread !== null, state.range !== null, state.only.size > 0].filter(Boolean).length;
+    state.process !== null, state.thread !== null, state.range !== null, state.only.size > 0, state.compare !== CHOICES.compare[0]].filter(Boolean).length;
   byId("fold").textContent = byId("options").hidden && chosen > 0 ? `Options (${chosen})` : "Options";
 };
 
