@@ -292,10 +292,9 @@ Result<void> check_comparison(const StacksOptions& options, StackFormat format) 
     return fail("--baseline supports only folded, html and jsonl: a stack of " + options.format +
                 " has no place for two counts");
   }
-  const std::array refused = {std::pair(options.stats, "--stats"),
-                              std::pair(options.addresses, "--addresses"),
-                              std::pair(options.lines, "--lines"),
-                              std::pair(options.writing.with_pid, "--with-pid")};
+  const std::array refused = {
+      std::pair(options.stats, "--stats"), std::pair(options.addresses, "--addresses"),
+      std::pair(options.lines, "--lines"), std::pair(options.writing.with_pid, "--with-pid")};
   for (const auto& [is_given, name] : refused) {
     if (is_given) return fail(std::string("--baseline does not support ") + name);
   }

@@ -99,8 +99,8 @@ void note_profile(const LoadedProfile& loaded, const StackFilter& filter, const 
 }
 
 Option add_baseline(CommandOptions& command, std::string& baseline, ComparisonOptions& comparing) {
-  const Option option = command.value("--baseline", baseline, kFile,
-                                      "Compare with this recording or pprof profile");
+  const Option option =
+      command.value("--baseline", baseline, kFile, "Compare with this recording or pprof profile");
   const auto take = [&comparing](const std::string& text) {
     using Normalize = ComparisonOptions::Normalize;
     comparing.function = text;

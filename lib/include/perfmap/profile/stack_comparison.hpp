@@ -21,8 +21,8 @@ class PERFMAP_API StackComparison {
   enum class Side : std::uint8_t { before, after };
 
   /// What add() gets for a side has the places of this table. Borrows the table.
-  StackComparison(const FrameTable& before_table, StackProfile before, const FrameTable& after_table,
-                  StackProfile after);
+  StackComparison(const FrameTable& before_table, StackProfile before,
+                  const FrameTable& after_table, StackProfile after);
   ~StackComparison();
   StackComparison(const StackComparison&) = delete;
   StackComparison& operator=(const StackComparison&) = delete;
