@@ -276,6 +276,8 @@ _perfmap() {
         -i|--input) compopt -o default; COMPREPLY=(); return ;;
         --format) COMPREPLY=($(compgen -W 'folded perf-script speedscope firefox pprof html jsonl' -- "$current")); return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
+        --baseline) compopt -o default; COMPREPLY=(); return ;;
+        --normalize) COMPREPLY=(); return ;;
         -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
         --tid) COMPREPLY=(); return ;;
         --comm) COMPREPLY=(); return ;;
@@ -289,7 +291,7 @@ _perfmap() {
         --kallsyms) compopt -o default; COMPREPLY=(); return ;;
       esac
       if [[ ! $literal && $current == -* ]]; then
-        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --format -o|--output --from --to-time --lines --inlines --addresses --no-demangle --no-kernel --merge-tiers --with-pid --stats --max-stack --stitch --scan --jit-cfi --threads --map-dir --symfs --kallsyms --any-owner --debuginfod' '-m --map -j --jitdump -s --source -i --input -p --pid --tid --comm --event'
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --format -o|--output --baseline --normalize --from --to-time --lines --inlines --addresses --no-demangle --no-kernel --merge-tiers --with-pid --stats --max-stack --stitch --scan --jit-cfi --threads --map-dir --symfs --kallsyms --any-owner --debuginfod' '-m --map -j --jitdump -s --source -i --input -p --pid --tid --comm --event'
       else
         compopt -o default; COMPREPLY=()
       fi ;;
@@ -307,9 +309,9 @@ _perfmap() {
         --callers) COMPREPLY=(); return ;;
         --callees) COMPREPLY=(); return ;;
         --baseline) compopt -o default; COMPREPLY=(); return ;;
+        --normalize) COMPREPLY=(); return ;;
         --threshold) COMPREPLY=(); return ;;
         --fail-above) COMPREPLY=(); return ;;
-        --normalize) COMPREPLY=(); return ;;
         -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
         --tid) COMPREPLY=(); return ;;
         --comm) COMPREPLY=(); return ;;

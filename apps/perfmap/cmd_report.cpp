@@ -8,12 +8,12 @@
 #include <set>
 #include <span>
 #include <string>
-#include <thread>
 #include <unistd.h>
 #include <vector>
 
 #include "command_line.hpp"
 #include "console.hpp"
+#include "loaded_profile.hpp"
 #include "output.hpp"
 #include "pager.hpp"
 #include "perfmap/text.hpp"
@@ -61,16 +61,9 @@ Result<void> check_comparison(const ReportOptions& options) {
   if (options.by_self || options.by_total) return fail("--baseline compares only self samples");
   if (options.by != ReportBy::function) return fail("--baseline supports only --by function");
   if (options.format == "csv") return fail("--baseline supports only text, json and github");
-  if (!options.sources.empty()) {
-    return fail("--baseline does not support further sources: the recordings have other processes");
-  }
-  std::vector<std::string> all = options.baselines;
-  all.insert(all.end(), options.newer.begin(), options.newer.end());
-  all.push_back(options.recording);
-  if (std::ranges::count(all, "-") > 1) {
-    return fail("standard input can be a source only once");
-  }
-  return {};
+  std::vector<std::string> others = options.baselines;
+  others.insert(others.end(), options.newer.begin(), options.newer.end());
+  return check_compared(options, others);
 }
 
 /// Fails if the options contradict each other.
@@ -87,22 +80,6 @@ Result<void> check_options(const ReportOptions& options) {
   }
   const Result<void> comparable = check_comparison(options);
   return comparable ? check_recorded_options(options) : comparable;
-}
-
-/// The first option that a pprof profile does not support; empty if none is given.
-std::string_view meaningless_option(const ReportOptions& options) {
-  const StackFilter& filter = options.stacks.filter;
-  const StackOptions standard;
-  if (filter.from != 0) return "--from";
-  if (filter.to != UINT64_MAX) return "--to-time";
-  if (!options.sources.empty()) return "other sources of names (perfmap stacks names it)";
-  if (!options.map_dir.empty()) return "--map-dir";
-  if (!options.symfs.empty()) return "--symfs";
-  if (!options.kallsyms.empty()) return "--kallsyms";
-  if (options.inlines) return "--inlines";
-  if (options.stacks.stitch) return "--stitch";
-  if (options.stacks.unwind.scan) return "--scan";
-  return options.stacks.unwind.max_frames == standard.unwind.max_frames ? "" : "--max-stack";
 }
 
 ProfileReport::Options counting(const ReportOptions& options) {
@@ -187,78 +164,12 @@ ExitCode write_report(const ProfileReport& report, const ReportOptions& options,
   return write_out(report, output, options, console);
 }
 
-/// A report, and the objects that it refers to.
-struct Loaded {
-  std::optional<Input> profile;  ///< of pprof
-  std::optional<PprofReader> pprof;
-  std::unique_ptr<Reading> reading;
-  std::optional<ProfileReport> report;
-  Diagnostics problems{3};
-};
-
-ExitCode load_pprof(Input input, const ReportOptions& options, Loaded& loaded,
-                    const Console& console) {
-  const Input& profile = loaded.profile.emplace(std::move(input));
-  if (const std::string_view option = meaningless_option(options); !option.empty()) {
-    return console.fail(profile.name() + " is a pprof profile, which does not support " +
-                        std::string(option));
-  }
-  const auto fail = [&](const Error& error) {
-    return console.fail("cannot read " + profile.name() + ": " + error.message);
-  };
-  PprofReader::Options reading;
-  reading.filter = options.stacks.filter;
-  reading.kernel = options.stacks.kernel;
-  Result<PprofReader> reader = PprofReader::open(profile.text(), reading);
-  if (!reader) return fail(reader.error());
-  PprofReader& pprof = loaded.pprof.emplace(*std::move(reader));
-  StackProfile about = pprof.profile();
-  about.title = profile.name();
-  ProfileReport& report = loaded.report.emplace(pprof.table(), std::move(about), counting(options));
-  const Step step(console, "reading " + profile.name());
-  const Result<void> read = pprof.read(
-      [&](const StackSample& sample, std::uint64_t count) { report.add(sample, count); });
-  if (!read) return fail(read.error());
-  return profile.was_truncated() ? console.fail(profile.name() + " was truncated while it was read")
-                                 : ExitCode::ok;
-}
-
-ExitCode load_recording(Input input, const ReportOptions& options, Loaded& loaded,
-                        const Console& console) {
-  Result<std::unique_ptr<Reading>> reading =
-      Reading::open(std::move(input), options, names_of(options), console);
-  if (!reading) return console.fail(reading.error());
-  loaded.reading = *std::move(reading);
-  ProfileReport& report = loaded.report.emplace(
-      loaded.reading->reader().table(), profile_of(loaded.reading->recording()), counting(options));
-  return loaded.reading->read([&](const StackSample& sample) { report.add(sample); },
-                              loaded.problems, console);
-}
-
 /// Counts the samples of a file. `console` has the reason if that fails.
-ExitCode load(const std::string& path, const ReportOptions& options, Loaded& loaded,
+ExitCode load(const std::string& path, const ReportOptions& options, LoadedProfile& loaded,
               const Console& console) {
-  Result<Input> input = open_recorded_input(path, console);
-  if (!input) return console.fail(input.error());
-  const Result<void> other = check_other_file(options.output, *input);
-  if (!other) return console.fail(other.error());
-  const bool is_pprof = !is_recording(input->text()) && may_be_pprof(input->text());
-  // Each recording directory has its own names.
-  ReportOptions of_file = options;
-  of_file.recording = path;
-  return (is_pprof ? load_pprof : load_recording)(*std::move(input), of_file, loaded, console);
-}
-
-/// Prints the notes about a file, after the report.
-void note(const Loaded& loaded, const ReportOptions& options, const Console& console) {
-  const StackFilter& filter = options.stacks.filter;
-  if (loaded.pprof) {
-    note_filters(loaded.pprof->profile().events, filter, loaded.pprof->statistics(), "", console);
-    return;
-  }
-  loaded.reading->warn(console);
-  note_stacks(*loaded.reading, filter, loaded.reading->reader().statistics(), loaded.problems, true,
-              console);
+  const ProfileRequest request{options, names_of(options), counting(options), options.output};
+  const ExitCode opened = open_profile(path, request, loaded, console);
+  return opened == ExitCode::ok ? read_profile(loaded, console) : opened;
 }
 
 ExitCode write_comparison(const ReportComparison& comparison, const ReportOptions& options,
@@ -286,7 +197,7 @@ ExitCode compare(const ReportOptions& options, const Console& console) {
   std::vector<std::string> paths = options.baselines;
   paths.push_back(options.recording);
   paths.insert(paths.end(), options.newer.begin(), options.newer.end());
-  std::deque<Loaded> loaded;  // reports refer to their other members
+  std::deque<LoadedProfile> loaded;  // reports refer to their other members
   std::vector<const ProfileReport*> reports;
   for (const std::string& path : paths) {
     const ExitCode read = load(path, options, loaded.emplace_back(), console);
@@ -307,7 +218,7 @@ ExitCode compare(const ReportOptions& options, const Console& console) {
   }
   const ExitCode result = write_comparison(*comparison, options, console);
   if (result == ExitCode::failed) return result;
-  for (const Loaded& one : loaded) note(one, options, console);
+  for (const LoadedProfile& one : loaded) note_profile(one, options.stacks.filter, console);
   return result;
 }
 
@@ -315,11 +226,11 @@ ExitCode run_report(const ReportOptions& options, const Console& console) {
   const Result<void> checked = check_options(options);
   if (!checked) return console.fail(checked.error());
   if (!options.baselines.empty()) return compare(options, console);
-  Loaded loaded;
+  LoadedProfile loaded;
   const ExitCode read = load(options.recording, options, loaded, console);
   if (read != ExitCode::ok) return read;
   const ExitCode written = write_report(*loaded.report, options, console);
-  if (written == ExitCode::ok) note(loaded, options, console);
+  if (written == ExitCode::ok) note_profile(loaded, options.stacks.filter, console);
   return written;
 }
 
@@ -391,14 +302,6 @@ void add_comparison(CommandOptions& command, ReportOptions& options) {
   const auto take_failing = [&options](const std::string& text) {
     options.fail_above_ppm = parse_percent(text);
   };
-  const auto take_normalize = [&options](const std::string& text) {
-    using Normalize = ComparisonOptions::Normalize;
-    options.comparing.function = text;
-    options.comparing.normalize = text == "samples" ? Normalize::samples
-                                  : text == "time"  ? Normalize::time
-                                  : text == "none"  ? Normalize::none
-                                                    : Normalize::function;
-  };
   command
       .value("--threshold", take_threshold, "PERCENT",
              "Ignore changes below this share of the baseline's total (default: 1%)")
@@ -410,27 +313,17 @@ void add_comparison(CommandOptions& command, ReportOptions& options) {
              "baseline's total")
       .check(check)
       .needs(baseline);
-  command
-      .value("--normalize", take_normalize, "HOW",
-             "Compare shares of the samples, load over time, processor time as it is, or cost by "
-             "sample of a function: samples, time, none or its name (default: samples)")
-      .check([](const std::string& text) { return text.empty() ? "no function is named" : ""; })
-      .needs(baseline);
+  add_normalize(command, options.comparing, baseline);
 }
 
 }  // namespace
 
 void declare_report(CommandOptions& command) {
   ReportOptions& options = command.runs(run_report, choose_format_of);
-  options.stacks.threads = std::clamp(std::thread::hardware_concurrency(), 1U, 64U);
-  add_recording(
-      command, options,
-      "A recording of perf record, a pprof profile, or '-'. Further arguments are maps and "
-      "jitdumps, which are used for all processes; with --baseline, further recordings of the "
-      "same program",
-      [&options](const std::string& text) {
-        return !options.baselines.empty() && (options.newer.push_back(text), true);
-      });
+  add_profile(command, options, "; with --baseline, further recordings of the same program",
+              [&options](const std::string& text) {
+                return !options.baselines.empty() && (options.newer.push_back(text), true);
+              });
   add_output_format(command, "--format", options.format, {"text", "json", "csv", "github"},
                     kSuffixes, "text");
   add_output(command, options.output);
@@ -438,8 +331,7 @@ void declare_report(CommandOptions& command) {
   add_comparison(command, options);
   add_filters(command, options);
   command.flag("--inlines", options.inlines, "Count inlined functions by their own names");
-  add_no_demangle(command, options.stacks.demangle);
-  command.flag("!--no-kernel", options.stacks.kernel, "Omit kernel frames");
+  add_frame_names(command, options.stacks);
   command.flag("!--no-merge-tiers", options.merge_tiers,
                "Count the compiler tiers of a function separately");
   add_unwinding(command, options.stacks);

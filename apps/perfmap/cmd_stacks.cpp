@@ -2,17 +2,18 @@
 #include <array>
 #include <perfmap/json.hpp>
 #include <perfmap/profile/module.hpp>
+#include <perfmap/profile/stack_comparison.hpp>
 #include <perfmap/profile/stack_writer.hpp>
 #include <perfmap/profile/stacks.hpp>
 #include <perfmap/profile/unwinder.hpp>
 #include <perfmap/text.hpp>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "command_line.hpp"
 #include "console.hpp"
+#include "loaded_profile.hpp"
 #include "output.hpp"
 #include "perfmap/text.hpp"
 #include "recorded_stacks.hpp"
@@ -29,6 +30,8 @@ struct StacksOptions : RecordedStacksOptions {
   bool lines = false;
   bool inlines = false;
   bool stats = false;
+  std::string baseline;
+  ComparisonOptions comparing;
 };
 
 std::uint64_t ended(const StackCounts& counts, StackEnd end) {
@@ -280,9 +283,67 @@ Result<void> check_options(const StacksOptions& options, StackFormat format,
   return {};
 }
 
+/// Fails if there is a baseline, and an option that needs one recording.
+Result<void> check_comparison(const StacksOptions& options, StackFormat format) {
+  const auto fail = [](const std::string& why) -> Result<void> {
+    return Failure({Errc::invalid_argument, why, 0, {}});
+  };
+  if (!StackComparison::supports(format)) {
+    return fail("--baseline supports only folded, html and jsonl: a stack of " + options.format +
+                " has no place for two counts");
+  }
+  const std::array refused = {
+      std::pair(options.stats, "--stats"), std::pair(options.addresses, "--addresses"),
+      std::pair(options.lines, "--lines"), std::pair(options.writing.with_pid, "--with-pid")};
+  for (const auto& [is_given, name] : refused) {
+    if (is_given) return fail(std::string("--baseline does not support ") + name);
+  }
+  const Result<void> checked = check_recorded_options(options);
+  return checked ? check_compared(options, std::span(&options.baseline, 1)) : checked;
+}
+
+/// Writes how the stacks differ from those of the baseline.
+ExitCode write_comparison(const StacksOptions& options, StackFormat format,
+                          const Console& console) {
+  const Result<void> checked = check_comparison(options, format);
+  if (!checked) return console.fail(checked.error());
+  const ProfileRequest request{options, names_of(options), {}, options.output};
+  LoadedProfile before, after;
+  ExitCode read = open_profile(options.baseline, request, before, console);
+  if (read == ExitCode::ok) read = open_profile(options.recording, request, after, console);
+  if (read != ExitCode::ok) return read;
+  using Side = StackComparison::Side;
+  StackComparison stacks(before.table(), before.report->profile(), after.table(),
+                         after.report->profile());
+  const auto read_side = [&](LoadedProfile& loaded, Side side) {
+    return read_profile(loaded, console, [&](const StackSample& sample, std::uint64_t count) {
+      stacks.add(side, sample, count);
+    });
+  };
+  read = read_side(before, Side::before);
+  if (read == ExitCode::ok) read = read_side(after, Side::after);
+  if (read != ExitCode::ok) return read;
+  const Result<Normalization> normalization =
+      normalize_reports(*before.report, *after.report, options.comparing);
+  if (!normalization) {
+    return console.fail("cannot compare " + options.baseline + " with " + options.recording + ": " +
+                        normalization.error().message);
+  }
+  Result<OutputFile> out = open_output(options.output);
+  if (!out) return console.fail(out.error());
+  const Result<void> finished =
+      stacks.write(format, *normalization, "perfmap " PERFMAP_VERSION, *out);
+  const Result<void> written = finished ? out->commit() : finished;
+  if (!written) return console.fail(written.error());
+  note_profile(before, options.stacks.filter, console);
+  note_profile(after, options.stacks.filter, console);
+  return ExitCode::ok;
+}
+
 /// Writes the stacks of a recording.
 ExitCode write_stacks(const StacksOptions& options, const Console& console) {
   const StackFormat format = stack_format(options.format).value_or(StackFormat::folded);
+  if (!options.baseline.empty()) return write_comparison(options, format, console);
   const Result<void> checked = check_options(options, format, console);
   if (!checked) return console.fail(checked.error());
   Result<Input> input = open_recorded_input(options.recording, console);
@@ -352,14 +413,13 @@ Result<void> choose_format_of(StacksOptions& options, const Console& console) {
 
 void declare_stacks(CommandOptions& command) {
   StacksOptions& options = command.runs(write_stacks, choose_format_of);
-  options.stacks.threads = std::clamp(std::thread::hardware_concurrency(), 1U, 64U);
-  add_recording(
-      command, options,
-      "A recording of perf record, a pprof profile, or '-'. Further arguments are maps and "
-      "jitdumps, which are used for all processes");
+  add_profile(command, options);
   const std::vector<std::string> formats = stack_format_names();
   add_output_format(command, "--format", options.format, formats, kSuffixes, formats.front());
   add_output(command, options.output);
+  const Option baseline = command.value("--baseline", options.baseline, kFile,
+                                        "Compare with this recording or pprof profile");
+  add_normalize(command, options.comparing, baseline);
   add_filters(command, options);
   const Option lines = command.flag("--lines", options.lines, "Print source lines");
   const Option inlines =
@@ -370,8 +430,7 @@ void declare_stacks(CommandOptions& command) {
             "formats)")
       .excludes(lines)
       .excludes(inlines);
-  add_no_demangle(command, options.stacks.demangle);
-  command.flag("!--no-kernel", options.stacks.kernel, "Omit kernel frames");
+  add_frame_names(command, options.stacks);
   command.flag("--merge-tiers", options.writing.merge_tiers,
                "Merge the frames of a function's compiler tiers");
   command.flag("--with-pid", options.writing.with_pid,

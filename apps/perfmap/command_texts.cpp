@@ -73,12 +73,15 @@ constexpr Example kRecordExamples[] = {
     {"Record a script without changing the environment",
      "perfmap record --runtime none -- ./run.sh"}};
 
-constexpr std::string_view kStacksUsages[] = {"perfmap stacks RECORDING [SOURCE...] [OPTIONS]"};
+constexpr std::string_view kStacksUsages[] = {"perfmap stacks RECORDING [SOURCE...] [OPTIONS]",
+                                              "perfmap stacks RECORDING --baseline OLD [OPTIONS]"};
 constexpr Example kStacksExamples[] = {
     {"Make a page with a flame graph", "perfmap stacks perf.data -o flame.html"},
     {"Print folded stacks of one program, with compiler tiers merged",
      "perfmap stacks perf.data --comm node --merge-tiers"},
     {"Write a profile for pprof", "perfmap stacks perf.data -o profile.pb.gz"},
+    {"Show what changed since an older recording",
+     "perfmap stacks perf.data --baseline old.data -o difference.html"},
     {"Count how stacks ended", "perfmap stacks perf.data --stats"}};
 
 constexpr std::string_view kReportUsages[] = {"perfmap report RECORDING [SOURCE...] [OPTIONS]",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <perfmap/text.hpp>
+#include <thread>
 #include <utility>
 
 #include "perfmap/text.hpp"
@@ -208,6 +209,21 @@ void add_recording(CommandOptions& command, RecordedStacksOptions& options, cons
                .take_other = take_recording,
                .with_pid = false})
       .required();
+}
+
+void add_profile(CommandOptions& command, RecordedStacksOptions& options, const std::string& more,
+                 const std::function<bool(const std::string&)>& take_more) {
+  options.stacks.threads = std::clamp(std::thread::hardware_concurrency(), 1U, 64U);
+  add_recording(command, options,
+                "A recording of perf record, a pprof profile, or '-'. Further arguments are maps and "
+                "jitdumps, which are used for all processes" +
+                    more,
+                take_more);
+}
+
+void add_frame_names(CommandOptions& command, StackOptions& stacks) {
+  add_no_demangle(command, stacks.demangle);
+  command.flag("!--no-kernel", stacks.kernel, "Omit kernel frames");
 }
 
 namespace {

@@ -38,6 +38,13 @@ struct RecordedStacksOptions {
 /// not a source, and returns true; null: all are sources.
 void add_recording(CommandOptions& command, RecordedStacksOptions& options, const std::string& help,
                    const std::function<bool(const std::string&)>& take_more = nullptr);
+/// The same for a recording or a pprof profile; as many threads as the machine has processors.
+/// `more` says what further arguments can be, after sources.
+void add_profile(CommandOptions& command, RecordedStacksOptions& options,
+                 const std::string& more = "",
+                 const std::function<bool(const std::string&)>& take_more = nullptr);
+/// --no-demangle, --no-kernel.
+void add_frame_names(CommandOptions& command, StackOptions& stacks);
 /// --pid, --tid, --comm, --event, --from, --to-time.
 void add_filters(CommandOptions& command, RecordedStacksOptions& options);
 /// --max-stack, --stitch, --scan, --jit-cfi, --threads.

@@ -478,8 +478,12 @@ def recording():
 
 
 @says("`stacks RECORDING [SOURCE...]`: the sources name code of every process.",
-      "`-p` selects processes.")
+      "`-p` selects processes.", "`--baseline` supports only folded, html and jsonl, and takes no other sources.")
 def stacks():
+    for refused in ("speedscope", "firefox", "pprof", "perf-script"):
+        assert "no place for two counts" in run(f"stacks {RECORDING} --baseline {RECORDING} --format {refused}", status=2)[1]
+    run(f"stacks {RECORDING} a.map --baseline {RECORDING}", status=2)
+    assert run(f"stacks {RECORDING} --baseline {RECORDING}")[0]
     run(f"resolve 0 {NODE / 'perf-603.map'}")
     plain = run(f"stacks {RECORDING}")[0]
     assert plain

@@ -10,10 +10,9 @@
 #include <utility>
 
 #include "perfmap/json.hpp"
-#include "perfmap/runtimes.hpp"
 #include "perfmap/text.hpp"
+#include "report/function_identity.hpp"
 #include "report/seconds.hpp"
-#include "stacks/writers.hpp"
 
 namespace perfmap {
 
@@ -207,12 +206,17 @@ class Chance {
   double run_to_run_;
 };
 
+/// In millionths of `whole`.
+double share_of(double difference, double whole) {
+  // Any change that does not fit is as large as it gets.
+  constexpr double kMaxPpm = 1e15;
+  return std::clamp(kMillion * difference / whole, -kMaxPpm, kMaxPpm);
+}
+
 /// Sets the members that tell of the change.
 void judge(double difference, double whole, double chance, std::uint64_t threshold_ppm,
            ComparedFunction& function) {
-  // Any change that does not fit is as large as it gets.
-  constexpr double kMaxPpm = 1e15;
-  const double change = std::clamp(kMillion * difference / whole, -kMaxPpm, kMaxPpm);
+  const double change = share_of(difference, whole);
   chance = std::min(1.0, chance);
   function.change_ppm = std::llround(change);
   function.confidence_ppm = static_cast<std::uint64_t>(kMillion * (1 - chance));
@@ -223,30 +227,18 @@ void judge(double difference, double whole, double chance, std::uint64_t thresho
                          : (function.new_samples == 0 ? Change::vanished : Change::shrank);
 }
 
-/// What a function is called in every recording.
-using Identity = std::pair<std::string_view, std::string_view>;
-
-/// A script's function has its directory, line and column in its name, which other checkouts and
-/// changes of other functions change.
-Identity identity_of(const ReportRow& row) {
-  if (row.kind != FrameKind::jit) return {row.name, file_name_of(row.module)};
-  const DecodedName decoded = decode_name(row.system_name.empty() ? row.name : row.system_name);
-  if (decoded.file.empty()) return {row.name, ""};
-  return {decoded.function, file_name_of(decoded.file)};
-}
-
 struct FunctionCounts {
   ComparedFunction function = {};
   Counts counts = {};
 };
 
-std::map<Identity, FunctionCounts> functions_of(const Sides& sides) {
-  std::map<Identity, FunctionCounts> functions;
+std::map<FunctionIdentity, FunctionCounts> functions_of(const Sides& sides) {
+  std::map<FunctionIdentity, FunctionCounts> functions;
   const auto add = [&](const std::vector<Measured>& side, std::vector<double> Counts::*counts,
                        std::uint64_t ComparedFunction::*samples) {
     for (std::size_t i = 0; i < side.size(); ++i) {
       for (const ReportRow& row : side[i].report->rows(side[i].event.number)) {
-        auto& [function, all] = functions[identity_of(row)];
+        auto& [function, all] = functions[identity_of(row.kind, row.name, row.system_name, row.module)];
         function.name = row.name;
         function.module = row.module;
         function.kind = row.kind;
@@ -355,6 +347,24 @@ bool ReportComparison::grew_above(std::uint64_t ppm) const noexcept {
     return grew && static_cast<std::uint64_t>(one.change_ppm) > ppm;
   };
   return is_above(total) || std::any_of(functions.begin(), functions.end(), is_above);
+}
+
+Result<Normalization> normalize_reports(const ProfileReport& baseline, const ProfileReport& report,
+                                        const ComparisonOptions& options) {
+  const std::array all = {&baseline, &report};
+  const Result<Sides> sides =
+      normalized(Reports(all).first(1), Reports(all).subspan(1), options);
+  if (!sides) return Failure(sides.error());
+  const Measured& before = sides->before.front();
+  const Measured& after = sides->after.front();
+  return Normalization{before.event, after.event, after.factor / before.factor};
+}
+
+std::int64_t Normalization::change_ppm(std::uint64_t old_samples,
+                                       std::uint64_t new_samples) const noexcept {
+  const double difference =
+      factor * static_cast<double>(new_samples) - static_cast<double>(old_samples);
+  return std::llround(share_of(difference, static_cast<double>(old_event.total.samples)));
 }
 
 namespace {

@@ -206,12 +206,12 @@ class Chart {
     }
     const isDim = this.found !== null && !this.found.hits[box.node];
     pen.globalAlpha = isDim ? DIM : box.isAbove ? (isDark.matches ? 0.4 : 0.6) : 1;
-    pen.fillStyle = paintOf(tree.keys[box.node]);
+    pen.fillStyle = boxPaint(tree, box.node);
     pen.fillRect(box.x, top, wide, ROW - 1);
     pen.globalAlpha = isDim ? DIM_TEXT : 1;
     if (wide > 22) {
       pen.fillStyle = isDim || (box.isAbove && isDark.matches) ? colors.text : INK;
-      pen.fillText(fitted(pen, tree.name(box.node), wide - 10), box.x + 5, top + ROW / 2);
+      pen.fillText(fitted(pen, boxName(tree, box.node), wide - 10), box.x + 5, top + ROW / 2);
     }
     pen.globalAlpha = 1;
     if (box.node === this.hovered || box.node === this.selected) {

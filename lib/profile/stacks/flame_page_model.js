@@ -144,13 +144,13 @@ const visitSamples = ({event, process, thread, range}, visit) => {
     if (event !== null && eventOf(i) !== event) continue;
     if (thread !== null && sampledThread !== thread) continue;
     if (process !== null && parentOf[sampledThread] !== process) continue;
-    visit(data.nodes[i], data.counts[i], time);
+    visit(data.nodes[i], data.counts[i], time, eventOf(i));
   }
 };
 
 // Numbers as text.
 const UNIT = data.unit ?? "samples";
-const count = new Intl.NumberFormat("en");
+const count = new Intl.NumberFormat("en", {maximumFractionDigits: 0});
 const amount = (samples) => `${count.format(samples)} ${samples === 1 ? UNIT.replace(/s$/, "") : UNIT}`;
 const percent = (part, whole) => {
   if (!(whole > 0)) return "–";

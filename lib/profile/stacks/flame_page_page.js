@@ -81,6 +81,10 @@ const KEYS = [
   ["t", "Table of functions", () => goToView({view: "table"})],
   ["s", "Sandwich: callers and callees of a function", () => goToView({view: "sandwich"})],
   ["i", "Inverted order: leaf functions first", () => goToView({view: "flame", order: state.order === "inverted" ? "callers" : "inverted"})],
+  ...baseline === null ? [] : [["d", "Difference, then old, then new", () => {
+    const {compare} = CHOICES;
+    change({compare: compare[(compare.indexOf(state.compare) + 1) % compare.length]});
+  }]],
   ["Escape", "Leave the zoom; press again: clear the search; again: select all times", () => {
     if (chartPaths().some(({zoom}) => zoom !== 0)) change(state.view === "flame" ? {zoom: 0} : {callers: 0, callees: 0});
     else if (state.search || state.only.size > 0) change({search: "", only: new Set()});
@@ -162,8 +166,8 @@ const addOptions = (id, all, samples, nameOfNumber) => {
   const select = byId(id);
   select.append(element("option", {value: "", textContent: all}));
   for (const [number, total] of [...samples].slice(0, 1000)) {
-    const share = percent(total, data.samples);
-    select.append(element("option", {value: number, textContent: `${shortened(nameOfNumber(number), 80)} – ${share}`}));
+    const share = baseline === null ? ` – ${percent(total, data.samples)}` : "";
+    select.append(element("option", {value: number, textContent: shortened(nameOfNumber(number), 80) + share}));
   }
   select.hidden = samples.size < 2 || (isLog && id === "process");
   // A thread belongs to one process, so the choice of one replaces that of the other.
@@ -174,6 +178,9 @@ const labelOf = (node) => nameOf(~data.frames[node]);
 addOptions("event", "All events", samplesByEvent, (event) => data.events[event] ?? "");
 addOptions("process", "All processes", samplesByProcess, labelOf);
 addOptions("thread", "All threads", samplesByThread, labelOf);
+if (baseline !== null) byId("event").hidden = true; // events are the sides
+byId("compare").hidden = baseline === null;
+document.body.classList.toggle("compares", baseline !== null);
 byId("tiers").hidden = !hasTiers;
 for (const button of document.querySelectorAll('input[name="group"]')) {
   button.parentElement.hidden = !CHOICES.group.includes(button.value);
@@ -210,14 +217,17 @@ const program = () => {
   return process === undefined ? "" : labelOf(process).replace(/ \(pid -?\d+\)$/, "");
 };
 const hasDuration = DURATION > 0; // of one sample there is none
-const heading = (!countsTicks && program()) || data.title.split("/").pop() || "Flame graph";
+const isNamed = !countsTicks && program() !== "[unknown]"; // pprof profiles need not name threads
+const heading = (isNamed && program()) || data.title.split("/").pop() || "Flame graph";
 document.title = [heading, hasDuration && duration(DURATION), amount(data.samples)].filter(Boolean).join(" – ");
 byId("title").textContent = heading;
-byId("about").textContent = [heading === data.title ? "" : data.title, data.command, data.host].filter(Boolean).join("  ·  ");
+byId("about").textContent = [heading === data.title ? "" : data.title, baseline && `compared with ${baseline.title || "the baseline"}`, data.command, data.host].filter(Boolean).join("  ·  ");
 byId("unit").textContent = UNIT[0].toUpperCase() + UNIT.slice(1);
-addFact(byId("unit").textContent, count.format(data.samples));
+if (baseline === null) addFact(byId("unit").textContent, count.format(data.samples));
+else addFact("Samples, old and new", `${count.format(baseline.samples)} → ${count.format(baseline.new_samples)}`);
 if (hasDuration) addFact("Duration", duration(DURATION));
-if (data.events.length > 0 && !isLog) addFact(data.events.length > 1 ? "Events" : "Event", data.events.join(", "));
+const events = [...new Set(data.events)]; // both sides of a comparison have one, mostly the same
+if (events.length > 0 && !isLog) addFact(events.length > 1 ? "Events" : "Event", events.join(", "));
 if (data.exporter) addFact("Made by", data.exporter);
 readAddress();
 fold(isSmall.matches);

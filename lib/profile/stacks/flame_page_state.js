@@ -7,13 +7,16 @@ const CHOICES = {
   group: ["threads", "processes", "all"],
   tiers: ["apart", "merged"],
   strip: ["threads", "heat"],
+  compare: ["difference", "old", "new"],
 };
 if (isLog) CHOICES.group = data.counts.length > 0 && samplesByProcess.size > 1 ? ["threads", "all"] : ["all"];
 const SIDES = ["callers", "callees"]; // the charts of the sandwich
-const SORTS = {self: false, total: false, name: true, module: true}; // whether ascending comes first
+const SORTS = {self: false, total: false, name: true, module: true, change: false, old: false, new: false}; // whether ascending comes first
+
+const FIRST_SORT = baseline === null ? "self" : "change";
 
 const state = {};
-const selectionOf = () => ({event: state.event, process: state.process, thread: state.thread, range: state.range});
+const selectionOf = () => ({compare: state.compare, event: state.event, process: state.process, thread: state.thread, range: state.range});
 
 // What the views show, computed when it is needed and kept until something that it depends on
 // changes.
@@ -86,7 +89,7 @@ const addressOf = () => {
     parts.set("of", state.chosen);
     for (const side of SIDES) if (state[side]) parts.set(side, state[side]);
   }
-  if (state.sort.column !== "self" || state.sort.isAscending) {
+  if (state.sort.column !== FIRST_SORT || state.sort.isAscending) {
     parts.set("sort", state.sort.column + (state.sort.isAscending ? ".up" : ".down"));
   }
   return "#" + parts;
@@ -131,7 +134,7 @@ const readAddress = () => {
     state[name] = values.includes(parts.get(name)) ? parts.get(name) : values[0];
   }
   if (!hasTiers) state.tiers = "apart";
-  state.event = numberIn(parts.get("event"), (event) => samplesByEvent.has(event));
+  state.event = numberIn(parts.get("event"), (event) => baseline === null && samplesByEvent.has(event));
   state.process = numberIn(parts.get("process"), (node) => samplesByProcess.has(node));
   state.thread = numberIn(parts.get("thread"), (node) => samplesByThread.has(node));
   state.range = readRange(parts.get("range"));
@@ -141,7 +144,7 @@ const readAddress = () => {
   state.only = new Set(parts.getAll("only").filter((name) => kinds.some((kind) => kind.name === name)));
   state.chosen = numberIn(parts.get("of"), isFunction);
   const [column, direction] = (parts.get("sort") ?? "").split(".");
-  state.sort = Object.hasOwn(SORTS, column) ? {column, isAscending: direction === "up"} : {column: "self", isAscending: false};
+  state.sort = Object.hasOwn(SORTS, column) ? {column, isAscending: direction === "up"} : {column: FIRST_SORT, isAscending: false};
   const zoomIn = (name, treeOf) => numberIn(parts.get(name), (node) => node > 0 && treeOf().totals[node] > 0) ?? 0;
   state.zoom = zoomIn("zoom", shownTree);
   for (const side of SIDES) state[side] = state.chosen === null ? 0 : zoomIn(side, () => currentSandwich()[side]);

@@ -13,11 +13,12 @@ const svgBox = (chart, {node, x, width}, y, colorOf) => {
   const {tree, pen, found} = chart;
   const place = `x="${x.toFixed(1)}" y="${y}" width="${Math.max(width - 0.5, 0.3).toFixed(1)}" height="${ROW - 1}"`;
   if (node < 0) return `<rect ${place} fill="#e2dfd8"/>`;
-  const name = tree.name(node);
-  const details = `${shortened(name, MOST_LETTERS)}: ${amount(tree.totals[node])}, ${percent(tree.totals[node], tree.totals[0])}`;
+  const name = boxName(tree, node);
+  const share = baseline === null ? `, ${percent(tree.totals[node], tree.totals[0])}` : "";
+  const details = `${shortened(name, MOST_LETTERS)}: ${boxText(tree, node)}${share}`;
   const dim = found !== null && !found.hits[node] ? ` fill-opacity="${DIM}"` : "";
   const text = width > 22 ? fitted(pen, name, width - 10) : "";
-  return `<g><title>${escaped(details)}</title><rect ${place} fill="${colorOf(paintOf(tree.keys[node]))}"${dim}/>` +
+  return `<g><title>${escaped(details)}</title><rect ${place} fill="${colorOf(boxPaint(tree, node))}"${dim}/>` +
     (text && svgText(x + 5, y + 15, text, dim && ` fill-opacity="${DIM_TEXT}"`)) + "</g>";
 };
 

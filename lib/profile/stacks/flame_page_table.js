@@ -35,6 +35,9 @@ class FunctionTable {
     this.sums = sums;
     this.whole = whole;
     const values = {
+      change: (key) => Math.abs(changeOf(sums.olds[key], sums.news[key])),
+      old: (key) => sums.olds[key],
+      new: (key) => sums.news[key],
       self: (key) => sums.selfs[key],
       total: (key) => sums.totals[key],
       name: (key) => functions[key].name.toLowerCase(),
@@ -68,11 +71,18 @@ class FunctionTable {
     const dot = element("span", {className: "dot", title: kinds[kindOf[key]].label});
     dot.style.backgroundColor = kindPaint(kindOf[key]);
     const button = element("button", {type: "button", className: "name", title: shortened(name, MOST_LETTERS)}, ...nameParts(name));
-    const row = element("tr", {}, shareCell(this.sums.selfs[key], this.whole), shareCell(this.sums.totals[key], this.whole),
+    const row = element("tr", {}, ...this.numbers(key),
       element("th", {scope: "row"}, dot, button), element("td", {className: "module", textContent: module, title: module}));
     row.dataset.key = key;
     this.mark(row);
     return row;
+  }
+
+  numbers(key) {
+    const {selfs, totals, olds, news} = this.sums;
+    if (baseline === null) return [shareCell(selfs[key], this.whole), shareCell(totals[key], this.whole)];
+    const change = element("td", {className: "number", textContent: changeText(olds[key], news[key])});
+    return [change, shareCell(olds[key], baseline.samples), shareCell(news[key], baseline.new_samples)];
   }
 
   mark(row) {

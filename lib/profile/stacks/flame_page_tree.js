@@ -158,9 +158,10 @@ const inverted = (view) => {
   return {shape, places: view.places.map((place) => place >= 0 ? ends[place] : -1)};
 };
 
-// A shape with samples: sums, and the order of the boxes, the heaviest child first.
+// A shape with samples: sums, and the order of the boxes, the heaviest child first. A comparison has
+// the own samples of both recordings, as {olds, news}, of which `selfs` are the widths.
 class Tree {
-  constructor(shape, selfs) {
+  constructor(shape, selfs, sides = null) {
     const {size, parents} = shape;
     this.size = size;
     this.parents = parents;
@@ -177,6 +178,14 @@ class Tree {
       if (this.totals[node] === 0) continue;
       ++this.firstChild[parent + 1];
       this.heights[parent] = Math.max(this.heights[parent], this.heights[node] + 1);
+    }
+    if (sides !== null) {
+      this.sides = sides;
+      [this.olds, this.news] = [sides.olds, sides.news].map((own) => {
+        const sums = Float64Array.from(own);
+        for (let node = size - 1; node > 0; --node) sums[parents[node]] += sums[node];
+        return sums;
+      });
     }
     for (let node = 0; node < size; ++node) this.firstChild[node + 1] += this.firstChild[node];
     this.children = new Int32Array(this.firstChild[size]);
@@ -197,12 +206,15 @@ class Tree {
   }
 
   static of(view, selection) {
-    const selfs = new Float64Array(view.shape.size);
-    visitSamples(selection, (node, samples) => {
+    const {size} = view.shape;
+    const counted = [new Float64Array(size), new Float64Array(size)];
+    visitSamples(selection, (node, samples, time, event) => {
       const place = view.places[node];
-      if (place >= 0) selfs[place] += samples;
+      if (place >= 0) counted[baseline === null ? 0 : event][place] += samples;
     });
-    return new Tree(view.shape, selfs);
+    if (baseline === null) return new Tree(view.shape, counted[0]);
+    const [olds, news] = counted;
+    return new Tree(view.shape, olds.map((before, node) => WIDTHS[selection.compare](before, news[node])), {olds, news});
   }
 
   childrenOf(node) { return this.children.subarray(this.firstChild[node], this.firstChild[node + 1]); }
@@ -220,6 +232,8 @@ class Tree {
 const sumsOf = (tree) => {
   const selfs = new Float64Array(functions.length);
   const totals = new Float64Array(functions.length);
+  const olds = new Float64Array(functions.length); // own samples of a comparison
+  const news = new Float64Array(functions.length);
   const open = new Uint32Array(functions.length); // boxes of the function above this one
   const isRecursive = new Uint8Array(functions.length);
   const stack = [0];
@@ -232,22 +246,25 @@ const sumsOf = (tree) => {
     const key = tree.keys[node];
     if (key >= 0) {
       selfs[key] += tree.selfs[node];
+      olds[key] += tree.sides?.olds[node] ?? 0;
+      news[key] += tree.sides?.news[node] ?? 0;
       if (open[key]++ === 0) totals[key] += tree.totals[node];
       else if (tree.totals[node] > 0) isRecursive[key] = 1;
       stack.push(~node);
     }
     for (const child of tree.childrenOf(node)) stack.push(child);
   }
-  return {selfs, totals, isRecursive};
+  return {selfs, totals, isRecursive, olds, news};
 };
 
 // The trees of callers and of callees of a function, and its own samples. Both roots are the function
 // itself; a sample counts once, at the outermost box of the function.
 const callersAndCallees = (tree, key, isMeant) => {
   const shapes = {callers: new TreeShape(), callees: new TreeShape()};
-  const counts = {callers: [], callees: []};
-  const add = (side, place, samples) => {
-    counts[side][place] = (counts[side][place] ?? 0) + samples;
+  const counts = {callers: [], callees: []}; // widths, and the samples of both sides of a comparison
+  const add = (side, place, samples, before, after) => {
+    const sums = counts[side][place] ??= [0, 0, 0];
+    [samples, before, after].forEach((number, i) => { sums[i] += number ?? 0; });
   };
   const places = new Int32Array(tree.size).fill(-1); // in the tree of callees
   for (let node = 1; node < tree.size; ++node) {
@@ -260,15 +277,17 @@ const callersAndCallees = (tree, key, isMeant) => {
       for (let caller = tree.parents[node]; caller !== 0; caller = tree.parents[caller]) {
         place = shapes.callers.child(place, tree.keys[caller]);
       }
-      if (tree.totals[node] > 0) add("callers", place, tree.totals[node]);
+      if (tree.totals[node] > 0) add("callers", place, tree.totals[node], tree.olds?.[node], tree.news?.[node]);
     }
-    if (places[node] >= 0 && tree.selfs[node] > 0) add("callees", places[node], tree.selfs[node]);
+    if (places[node] >= 0 && tree.selfs[node] > 0) add("callees", places[node], tree.selfs[node], tree.sides?.olds[node], tree.sides?.news[node]);
   }
   const made = {selfs: 0};
   for (let node = 1; node < tree.size; ++node) if (isMeant(tree.keys[node])) made.selfs += tree.selfs[node];
   for (const side of ["callers", "callees"]) {
     shapes[side].keys[0] = key;
-    made[side] = new Tree(shapes[side], Float64Array.from({length: shapes[side].size}, (_, i) => counts[side][i] ?? 0));
+    const [widths, olds, news] = [0, 1, 2].map((which) =>
+      Float64Array.from({length: shapes[side].size}, (_, place) => counts[side][place]?.[which] ?? 0));
+    made[side] = new Tree(shapes[side], widths, tree.sides && {olds, news});
   }
   return made;
 };

@@ -30,7 +30,7 @@ const fitInto = (place, name) => {
   place.textContent = fitted(pen, name, 1.8 * place.parentElement.clientWidth - 100) || shortened(name, 40);
   place.title = shortened(name, MOST_LETTERS);
 };
-const describe = (key, {total, self, whole, parent}) => {
+const describe = (key, {total, self, whole, parent, sides}) => {
   const isCode = key >= 0;
   const {module, doubts} = isCode ? functions[key] : {};
   fitInto(byId("name"), nameOf(key));
@@ -43,6 +43,11 @@ const describe = (key, {total, self, whole, parent}) => {
   byId("self").textContent = self === null ? "–" : count.format(self);
   byId("share").textContent = percent(total, whole);
   byId("of-parent").textContent = percent(total, parent);
+  if (sides) {
+    byId("old").textContent = count.format(sides[0]);
+    byId("new").textContent = count.format(sides[1]);
+    byId("change").textContent = changeText(...sides);
+  }
   byId("actions").disabled = !isCode;
   byId("actions").value = key;
 };
@@ -58,12 +63,14 @@ const describeBox = (chart) => {
     self: chart === sandwich.callers ? null : isInverted ? ownOfInverted : tree.selfs[current],
     whole: currentTree().totals[0],
     parent: tree.totals[tree.parents[current]],
+    sides: tree.sides && [tree.olds[current], tree.news[current]],
   });
 };
 const describeFunction = (key) => {
   const whole = currentTree().totals[0];
-  const {selfs, totals} = currentSums();
-  describe(key, {total: key === ROOT ? whole : totals[key], self: selfs[key] ?? 0, whole, parent: 0});
+  const {selfs, totals, olds, news} = currentSums();
+  const sides = baseline && (key >= 0 ? [olds[key], news[key]] : [baseline.samples, baseline.new_samples]);
+  describe(key, {total: key === ROOT ? whole : totals[key], self: selfs[key] ?? 0, whole, parent: 0, sides});
 };
 
 const tip = byId("tip");
@@ -72,7 +79,8 @@ const showTip = (chart, node, event) => {
   if (tip.hidden) return;
   const {tree} = chart;
   tip.firstChild.textContent = shortened(tree.name(node), MOST_LETTERS);
-  tip.lastChild.textContent = `${amount(tree.totals[node])} · ${percent(tree.totals[node], currentTree().totals[0])} of all`;
+  tip.lastChild.textContent = boxText(tree, node) +
+    (baseline === null ? ` · ${percent(tree.totals[node], currentTree().totals[0])} of all` : "");
   showTipAt(event);
 };
 const showTipAt = (event) => {
@@ -165,7 +173,8 @@ const showSandwich = () => {
     if (!isSame) chart.scrollToRoot();
   }
   if (lastChart !== flame && lastChart.current !== 0) return describeBox(lastChart);
-  describe(key, {total, self: trees.selfs, whole: currentTree().totals[0], parent: 0});
+  const {olds, news} = trees.callees;
+  describe(key, {total, self: trees.selfs, whole: currentTree().totals[0], parent: 0, sides: olds && [olds[0], news[0]]});
 };
 
 const showKinds = () => {
@@ -255,7 +264,7 @@ const showRange = (range = state.range) => {
 // views show.
 const showFold = () => {
   const chosen = [state.order !== "callers", state.group !== CHOICES.group[0], state.tiers !== "apart", state.event !== null,
-    state.process !== null, state.thread !== null, state.range !== null, state.only.size > 0].filter(Boolean).length;
+    state.process !== null, state.thread !== null, state.range !== null, state.only.size > 0, state.compare !== CHOICES.compare[0]].filter(Boolean).length;
   byId("fold").textContent = byId("options").hidden && chosen > 0 ? `Options (${chosen})` : "Options";
 };
 
@@ -282,6 +291,7 @@ const showAll = () => {
   showFold();
   showSteps();
   showKinds();
+  showChanges();
   showPath();
   showRange();
   showSearch();

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "stacks/interning.hpp"
@@ -38,12 +39,15 @@ class FoldedWriter : public StackWriter {
     for (std::size_t i = sample.frames.size(); i-- > 0;) {
       node = tree_.child(node, label_of(sample.frames[i].place));
     }
-    if (node >= counts_.size()) counts_.resize(tree_.size());
-    counts_[node] += event_of(input_.profile, sample).is_weighted ? sample.period : 1;
+    const bool is_old = input_.baseline && sample.event == 0;
+    std::vector<std::uint64_t>& counts = is_old ? old_counts_ : counts_;
+    if (node >= counts.size()) counts.resize(tree_.size());
+    counts[node] += event_of(input_.profile, sample).is_weighted ? sample.period : 1;
   }
 
   Result<void> finish() override {
     counts_.resize(tree_.size());
+    old_counts_.resize(tree_.size());
     write_lines();
     return {};
   }
@@ -94,12 +98,28 @@ class FoldedWriter : public StackWriter {
     }
   }
 
+  /// " N", or " OLD NEW"; empty if nothing ended there.
+  std::string numbers_of(std::uint32_t node) const {
+    const std::uint64_t count = counts_[node];
+    std::string numbers;
+    std::uint64_t old_count = 0;
+    if (input_.baseline) {
+      // A larger number may not fit.
+      constexpr double kMax = 4611686018427387904.0;
+      const double scaled = static_cast<double>(old_counts_[node]) * input_.baseline->scale;
+      old_count = static_cast<std::uint64_t>(std::llround(std::min(scaled, kMax)));
+      numbers = " " + std::to_string(old_count);
+    }
+    if (count == 0 && old_count == 0) return "";
+    return numbers + " " + std::to_string(count);
+  }
+
   std::vector<Item> items_below(std::uint32_t node, const Children& children) const {
     std::vector<Item> items;
     for (const std::uint32_t child : children.of(node)) {
       const std::string label(labels_[tree_[child].frame]);
-      if (counts_[child] != 0) {
-        items.push_back({label + " " + std::to_string(counts_[child]) + "\n", child, false});
+      if (const std::string numbers = numbers_of(child); !numbers.empty()) {
+        items.push_back({label + numbers + "\n", child, false});
       }
       if (!children.of(child).empty()) items.push_back({label + ";", child, true});
     }
@@ -142,6 +162,7 @@ class FoldedWriter : public StackWriter {
   std::vector<std::uint32_t> labels_of_frames_;  // 0: not made yet
   StackTree tree_;                               // of labels
   std::vector<std::uint64_t> counts_;            // samples that end at a node, or their weights
+  std::vector<std::uint64_t> old_counts_;        // the same of the baseline
 };
 
 }  // namespace

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -109,9 +111,9 @@ class HtmlWriter : public StackWriter {
     const bool is_weighted = event_of(input_.profile, sample).is_weighted;
     const std::uint64_t weight = is_weighted ? sample.period : 1;
     const std::uint64_t time = has_times_ ? sample.time : 0;
-    if (samples_ == 0) first_time_ = last_time_ = time;
+    if (tree_.size() == 1) first_time_ = last_time_ = time;
     last_time_ = std::max(last_time_, time);
-    samples_ += weight;
+    if (!input_.baseline || sample.event == 1) samples_ += weight;
     std::uint32_t node = tree_.child(0, label(sample.process_comm, " (pid ", sample.pid));
     node = tree_.child(node, label(sample.comm, " (tid ", sample.tid));
     for (std::size_t i = sample.frames.size(); i-- > 0;) {
@@ -134,7 +136,12 @@ class HtmlWriter : public StackWriter {
               std::to_string(has_times_ ? last_time_ - first_time_ : input_.profile.duration_ns));
     out.write(std::string(",\"has_times\":") + (has_times_ ? "true" : "false"));
     const auto& events = input_.profile.events;
-    if (!events.empty() && events[0].is_weighted) member("unit", events[0].name);
+    const auto& baseline = input_.baseline;
+    if (baseline) {
+      write_baseline(*baseline);
+    } else if (!events.empty() && events[0].is_weighted) {
+      member("unit", events[0].name);
+    }
     write_events();
     write_functions();
     write_nodes();
@@ -200,6 +207,16 @@ class HtmlWriter : public StackWriter {
   template <class Value>
   void numbers(std::string_view key, std::size_t length, Value value) {
     column(key, length, [&](std::uint32_t i) { input_.out.write(std::to_string(value(i))); });
+  }
+
+  void write_baseline(const ComparedBaseline& baseline) {
+    std::array<char, 32> scale{};
+    const auto end = std::to_chars(scale.begin(), scale.end(), baseline.scale).ptr;
+    input_.out.write(",\"baseline\":{\"scale\":" + std::string(scale.begin(), end) +
+                     ",\"samples\":" + std::to_string(baseline.samples) +
+                     ",\"new_samples\":" + std::to_string(baseline.new_samples));
+    member("title", baseline.title);
+    input_.out.write("}");
   }
 
   void write_events() {

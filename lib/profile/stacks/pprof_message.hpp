@@ -98,27 +98,6 @@ class ProtoReader {
   bool ok_ = true;
 };
 
-/// Limits the memory for objects, because a compressed profile may consist of millions of messages
-/// without contents.
-class ObjectBudget {
- public:
-  explicit ObjectBudget(std::uint64_t bytes) noexcept : bytes_(bytes), left_(bytes) {}
-
-  /// Call it before the object is made. False if the budget does not allow it.
-  [[nodiscard]] bool spend(std::uint64_t bytes) noexcept {
-    is_exceeded_ = is_exceeded_ || bytes > left_;
-    if (!is_exceeded_) left_ -= bytes;
-    return !is_exceeded_;
-  }
-  bool is_exceeded() const noexcept { return is_exceeded_; }
-  std::uint64_t bytes() const noexcept { return bytes_; }
-
- private:
-  std::uint64_t bytes_;
-  std::uint64_t left_;
-  bool is_exceeded_ = false;
-};
-
 /// Finds numbers by id: in constant time if the ids count up, as those of most profiles do, and in
 /// O(log n) for any others. Ids of a hostile file could all have the same hash.
 class IdTable {
@@ -152,6 +131,39 @@ class IdTable {
 
  private:
   std::vector<Row> rows_;
+};
+
+/// Limits the memory for objects, because a compressed profile may consist of millions of messages
+/// without contents.
+class ObjectBudget {
+ public:
+  explicit ObjectBudget(std::uint64_t bytes) noexcept : bytes_(bytes), left_(bytes) {}
+
+  /// Call it before the object is made. False if the budget does not allow it.
+  [[nodiscard]] bool spend(std::uint64_t bytes) noexcept {
+    is_exceeded_ = is_exceeded_ || bytes > left_;
+    if (!is_exceeded_) left_ -= bytes;
+    return !is_exceeded_;
+  }
+  /// Adds an element if the budget allows it.
+  template <class T>
+  [[nodiscard]] bool add(std::vector<T>& list, const T& element) {
+    if (!spend(sizeof(T))) return false;
+    list.push_back(element);
+    return true;
+  }
+  [[nodiscard]] bool add(IdTable& table, std::uint64_t id, std::uint64_t number) {
+    if (!spend(sizeof(IdTable::Row))) return false;
+    table.add(id, number);
+    return true;
+  }
+  bool is_exceeded() const noexcept { return is_exceeded_; }
+  std::uint64_t bytes() const noexcept { return bytes_; }
+
+ private:
+  std::uint64_t bytes_;
+  std::uint64_t left_;
+  bool is_exceeded_ = false;
 };
 
 /// A process or thread id, as the number or the text of a label.

@@ -92,19 +92,6 @@ class PprofProfile {
   bool has_name(std::size_t location, const Mapping* mapping) const;
   void finish();
 
-  /// Adds an element if the budget allows it.
-  template <class T>
-  bool add(std::vector<T>& list, const T& element) {
-    if (!budget_.spend(sizeof(T))) return false;
-    list.push_back(element);
-    return true;
-  }
-  bool add(IdTable& table, std::uint64_t id, std::uint64_t number) {
-    if (!budget_.spend(sizeof(IdTable::Row))) return false;
-    table.add(id, number);
-    return true;
-  }
-
   ObjectBudget& budget_;
   std::vector<std::string_view> strings_;
   std::vector<RawMapping> mappings_;
@@ -143,7 +130,7 @@ bool PprofProfile::read(std::string_view bytes) {
       case pprof::mapping: is_sane = read_mapping(reader.bytes()); break;
       case pprof::location: is_sane = read_location(reader.bytes()); break;
       case pprof::function: is_sane = read_function(reader.bytes()); break;
-      case pprof::string_table: is_sane = add(strings_, reader.bytes()); break;
+      case pprof::string_table: is_sane = budget_.add(strings_, reader.bytes()); break;
       default: break;
     }
   }
@@ -160,7 +147,7 @@ bool PprofProfile::read_sample(std::string_view bytes) {
   bool fits = true;
   while (fits && reader.next()) {
     if (reader.field() == 1) {
-      reader.numbers([&](std::uint64_t id) { fits = fits && add(location_ids_, id); });
+      reader.numbers([&](std::uint64_t id) { fits = fits && budget_.add(location_ids_, id); });
     } else if (reader.field() == 3 && reader.is_bytes()) {
       Label label;
       ProtoReader one(reader.bytes());
@@ -170,12 +157,13 @@ bool PprofProfile::read_sample(std::string_view bytes) {
         if (one.field() == 3) label.number = one.number();
       }
       if (!one.ok()) return false;
-      fits = add(labels_, label);
+      fits = budget_.add(labels_, label);
     }
   }
   sample.locations.end = location_ids_.size();
   labels.end = labels_.size();
-  return fits && reader.ok() && add(samples_, sample) && add(sample_labels_, labels);
+  return fits && reader.ok() && budget_.add(samples_, sample) &&
+         budget_.add(sample_labels_, labels);
 }
 
 bool PprofProfile::read_mapping(std::string_view bytes) {
@@ -193,7 +181,7 @@ bool PprofProfile::read_mapping(std::string_view bytes) {
   }
   // Two elements more are for finding it.
   return reader.ok() && budget_.spend(sizeof(IdTable::Row) + sizeof(const Mapping*)) &&
-         add(mappings_, raw);
+         budget_.add(mappings_, raw);
 }
 
 bool PprofProfile::read_line(std::string_view bytes) {
@@ -202,7 +190,7 @@ bool PprofProfile::read_line(std::string_view bytes) {
   while (reader.next()) {
     if (reader.field() == 1) function = reader.number();
   }
-  return reader.ok() && add(function_ids_, function);
+  return reader.ok() && budget_.add(function_ids_, function);
 }
 
 bool PprofProfile::read_location(std::string_view bytes) {
@@ -223,8 +211,8 @@ bool PprofProfile::read_location(std::string_view bytes) {
   }
   raw.functions.end = function_ids_.size();
   last_location_ = std::max(last_location_, location.id);
-  return reader.ok() && add(locations_by_id_, location.id, locations_.size()) &&
-         add(locations_, location) && add(raw_locations_, raw);
+  return reader.ok() && budget_.add(locations_by_id_, location.id, locations_.size()) &&
+         budget_.add(locations_, location) && budget_.add(raw_locations_, raw);
 }
 
 bool PprofProfile::read_function(std::string_view bytes) {
@@ -236,7 +224,7 @@ bool PprofProfile::read_function(std::string_view bytes) {
     if (reader.field() == 2) name = reader.number();
   }
   last_function_ = std::max(last_function_, id);
-  return reader.ok() && add(functions_, id, name);
+  return reader.ok() && budget_.add(functions_, id, name);
 }
 
 std::size_t PprofProfile::find(std::uint64_t id) const noexcept {

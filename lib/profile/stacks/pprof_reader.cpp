@@ -125,18 +125,6 @@ class PprofObjects {
   std::optional<std::uint32_t> add_function(std::uint64_t id, const Mapping& mapping,
                                             bool is_inlined, FrameTable& table);
 
-  template <class T>
-  bool add(std::vector<T>& list, const T& element) {
-    if (!budget_.spend(sizeof(T))) return false;
-    list.push_back(element);
-    return true;
-  }
-  bool add(IdTable& table, std::uint64_t id, std::uint64_t number) {
-    if (!budget_.spend(sizeof(IdTable::Row))) return false;
-    table.add(id, number);
-    return true;
-  }
-
   ObjectBudget& budget_;
   std::vector<std::string_view> strings_;
   std::vector<ValueType> types_;
@@ -165,7 +153,7 @@ bool PprofObjects::read(std::string_view bytes, FrameTable& table) {
       case pprof::mapping: is_sane = read_mapping(reader.bytes()); break;
       case pprof::location: is_sane = read_location(reader.bytes()); break;
       case pprof::function: is_sane = read_function(reader.bytes()); break;
-      case pprof::string_table: is_sane = add(strings_, reader.bytes()); break;
+      case pprof::string_table: is_sane = budget_.add(strings_, reader.bytes()); break;
       default: break;
     }
   }
@@ -180,7 +168,7 @@ bool PprofObjects::read_type(std::string_view bytes) {
     if (reader.field() == 1) type.type = reader.number();
     if (reader.field() == 2) type.unit = reader.number();
   }
-  return reader.ok() && add(types_, type);
+  return reader.ok() && budget_.add(types_, type);
 }
 
 bool PprofObjects::read_mapping(std::string_view bytes) {
@@ -201,7 +189,8 @@ bool PprofObjects::read_mapping(std::string_view bytes) {
   if (end > mapping.range.begin) mapping.range.size = end - mapping.range.begin;
   // The table stores it again.
   return reader.ok() && budget_.spend(sizeof(FrameMapping)) &&
-         add(mappings_by_id_, mapping.id, mappings_.size()) && add(mappings_, mapping);
+         budget_.add(mappings_by_id_, mapping.id, mappings_.size()) &&
+         budget_.add(mappings_, mapping);
 }
 
 bool PprofObjects::read_function(std::string_view bytes) {
@@ -217,7 +206,8 @@ bool PprofObjects::read_function(std::string_view bytes) {
       default: break;
     }
   }
-  return reader.ok() && add(functions_by_id_, id, functions_.size()) && add(functions_, function);
+  return reader.ok() && budget_.add(functions_by_id_, id, functions_.size()) &&
+         budget_.add(functions_, function);
 }
 
 bool PprofObjects::read_line(std::string_view bytes) {
@@ -231,7 +221,7 @@ bool PprofObjects::read_line(std::string_view bytes) {
       default: break;
     }
   }
-  return reader.ok() && add(lines_, line);
+  return reader.ok() && budget_.add(lines_, line);
 }
 
 bool PprofObjects::read_location(std::string_view bytes) {
@@ -250,7 +240,8 @@ bool PprofObjects::read_location(std::string_view bytes) {
     }
   }
   location.size = lines_.size() - location.begin;
-  return reader.ok() && add(locations_by_id_, id, locations_.size()) && add(locations_, location);
+  return reader.ok() && budget_.add(locations_by_id_, id, locations_.size()) &&
+         budget_.add(locations_, location);
 }
 
 /// Resolves references: the messages come in any order.
@@ -303,7 +294,7 @@ bool PprofObjects::add_frame(const Location& location, const Mapping& mapping, c
                          .column = static_cast<std::uint32_t>(std::min(line.column, kMaxNumber)),
                          .map_address = location.address,
                          .vaddr = location.address};
-  return add(frames_, StackFrame{.ip = location.address, .place = table.add(place)});
+  return budget_.add(frames_, StackFrame{.ip = location.address, .place = table.add(place)});
 }
 
 std::optional<std::uint32_t> PprofObjects::add_function(std::uint64_t id, const Mapping& mapping,

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -128,12 +129,22 @@ class ThreadProfiles {
   std::map<Key, ThreadProfile> profiles_;
 };
 
+/// A recording that the profile is compared with. Samples of event 0 are those of the baseline, and
+/// those of event 1 are of the profile.
+struct ComparedBaseline {
+  std::string title;
+  double scale = 1;  ///< samples of the baseline, times this, compare with the profile's
+  std::uint64_t samples = 0;
+  std::uint64_t new_samples = 0;
+};
+
 /// What every writer borrows or stores.
 struct WriterInput {
   OutputFile& out;
   const FrameTable& table;
   StackProfile profile;
   StackWriter::Options options;
+  std::optional<ComparedBaseline> baseline = {};  ///< for folded and html
 };
 
 std::unique_ptr<StackWriter> make_folded_writer(WriterInput input);

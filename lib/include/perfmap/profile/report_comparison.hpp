@@ -64,6 +64,20 @@ struct ReportComparison {
   PERFMAP_API bool grew_above(std::uint64_t ppm) const noexcept;
 };
 
+/// How to compare the samples of two reports.
+struct Normalization {
+  ProfileReport::Event old_event = {}, new_event = {};  ///< those that are compared
+  double factor = 1;  ///< samples of the new recording, times this, compare with the baseline's
+
+  /// What ComparedFunction::change_ppm says of these samples.
+  PERFMAP_API std::int64_t change_ppm(std::uint64_t old_samples,
+                                      std::uint64_t new_samples) const noexcept;
+};
+/// Fails as compare_reports().
+PERFMAP_API Result<Normalization> normalize_reports(const ProfileReport& baseline,
+                                                    const ProfileReport& report,
+                                                    const ComparisonOptions& options);
+
 /// Compares the self samples of functions: by name and, except for JIT code, the file name of the
 /// module. A function of a script is identified by its own name and the name of its file; those
 /// without a name are one. So neither addresses, pids, tiers, directories nor lines matter. All
