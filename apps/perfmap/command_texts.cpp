@@ -81,8 +81,7 @@ constexpr Example kStacksExamples[] = {
      "perfmap stacks perf.data --comm node --merge-tiers"},
     {"Write a profile for pprof", "perfmap stacks perf.data -o profile.pb.gz"},
     {"Show what changed since an older recording",
-     "perfmap stacks perf.data --baseline old.data -o difference.html"},
-    {"Count how stacks ended", "perfmap stacks perf.data --stats"}};
+     "perfmap stacks perf.data --baseline old.data -o difference.html"}};
 
 constexpr std::string_view kReportUsages[] = {"perfmap report RECORDING [SOURCE...] [OPTIONS]",
                                               "perfmap report RECORDING --baseline OLD [OPTIONS]"};
