@@ -309,9 +309,9 @@ _perfmap() {
         --callers) COMPREPLY=(); return ;;
         --callees) COMPREPLY=(); return ;;
         --baseline) compopt -o default; COMPREPLY=(); return ;;
-        --normalize) COMPREPLY=(); return ;;
         --threshold) COMPREPLY=(); return ;;
         --fail-above) COMPREPLY=(); return ;;
+        --normalize) COMPREPLY=(); return ;;
         -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
         --tid) COMPREPLY=(); return ;;
         --comm) COMPREPLY=(); return ;;

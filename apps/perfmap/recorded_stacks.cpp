@@ -214,11 +214,12 @@ void add_recording(CommandOptions& command, RecordedStacksOptions& options, cons
 void add_profile(CommandOptions& command, RecordedStacksOptions& options, const std::string& more,
                  const std::function<bool(const std::string&)>& take_more) {
   options.stacks.threads = std::clamp(std::thread::hardware_concurrency(), 1U, 64U);
-  add_recording(command, options,
-                "A recording of perf record, a pprof profile, or '-'. Further arguments are maps and "
-                "jitdumps, which are used for all processes" +
-                    more,
-                take_more);
+  add_recording(
+      command, options,
+      "A recording of perf record, a pprof profile, or '-'. Further arguments are maps and "
+      "jitdumps, which are used for all processes" +
+          more,
+      take_more);
 }
 
 void add_frame_names(CommandOptions& command, StackOptions& stacks) {

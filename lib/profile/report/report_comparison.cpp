@@ -238,7 +238,8 @@ std::map<FunctionIdentity, FunctionCounts> functions_of(const Sides& sides) {
                        std::uint64_t ComparedFunction::*samples) {
     for (std::size_t i = 0; i < side.size(); ++i) {
       for (const ReportRow& row : side[i].report->rows(side[i].event.number)) {
-        auto& [function, all] = functions[identity_of(row.kind, row.name, row.system_name, row.module)];
+        auto& [function, all] =
+            functions[identity_of(row.kind, row.name, row.system_name, row.module)];
         function.name = row.name;
         function.module = row.module;
         function.kind = row.kind;
@@ -352,8 +353,7 @@ bool ReportComparison::grew_above(std::uint64_t ppm) const noexcept {
 Result<Normalization> normalize_reports(const ProfileReport& baseline, const ProfileReport& report,
                                         const ComparisonOptions& options) {
   const std::array all = {&baseline, &report};
-  const Result<Sides> sides =
-      normalized(Reports(all).first(1), Reports(all).subspan(1), options);
+  const Result<Sides> sides = normalized(Reports(all).first(1), Reports(all).subspan(1), options);
   if (!sides) return Failure(sides.error());
   const Measured& before = sides->before.front();
   const Measured& after = sides->after.front();
