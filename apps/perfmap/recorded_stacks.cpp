@@ -192,6 +192,13 @@ Result<void> check_recorded_options(const RecordedStacksOptions& options) {
   if (options.recording == "-" && reads_stdin(options.sources)) {
     return fail("standard input can be a source only once");
   }
+  for (const Source& source : options.sources) {
+    const bool may_be = source.as == Source::As::any || source.as == Source::As::path;
+    if (!may_be) continue;
+    const auto refused = refuse_recording(
+        source.text, "whose names do not fit another recording (--baseline compares recordings)");
+    if (refused) return Failure(*refused);
+  }
   return check_directories({options.map_dir, options.symfs});
 }
 

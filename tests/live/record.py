@@ -15,7 +15,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from recorded_programs import (JAVASCRIPT, PERFMAP, SHARES, check_nothing_left, check_shares, read_manifest, run,
-                               totals)
+                               totals, stacks)
 
 SECONDS = 3
 JAVA = "public class Hot {\n" + "".join(

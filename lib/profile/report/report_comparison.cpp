@@ -7,6 +7,8 @@
 #include <map>
 #include <numbers>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "perfmap/json.hpp"
@@ -265,13 +267,31 @@ Counts totals_of(const Sides& sides) {
   return totals;
 }
 
-/// The samples with the function in their stacks.
-double samples_in(const Measured& recording, std::string_view name) {
-  double samples = 0;
+/// The samples with the function in their stacks: the one of that name, or else the only one whose
+/// name contains it.
+Result<double> samples_in(const Measured& recording, std::string_view name) {
+  double exact = 0;
+  double part = 0;
+  std::set<FunctionIdentity> parts;
   for (const ReportRow& row : recording.report->rows(recording.event.number)) {
-    if (row.name == name) samples += static_cast<double>(row.total.samples);
+    const auto identity = identity_of(row.kind, row.name, row.system_name, row.module);
+    const auto samples = static_cast<double>(row.total.samples);
+    if (row.name == name || identity.name == name) {
+      exact += samples;
+    } else if (row.name.find(name) != std::string_view::npos) {
+      part += samples;
+      parts.insert(identity);
+    }
   }
-  return samples;
+  if (exact != 0) return exact;
+  if (parts.size() > 1) {
+    return Failure(invalid("'" + std::string(name) + "' is in the names of " +
+                           std::to_string(parts.size()) + " functions, such as " +
+                           std::string(parts.begin()->name) + " and " +
+                           std::string(parts.rbegin()->name)));
+  }
+  if (part != 0) return part;
+  return Failure(invalid("a recording has no samples in " + std::string(name)));
 }
 
 /// Nanoseconds of a sample; 1 if the event is not a time.
@@ -289,11 +309,8 @@ Result<double> factor_of(const Measured& recording, const ComparisonOptions& opt
       if (event.duration_ns == 0) return Failure(invalid("a recording has no times"));
       return weight_of(event) / static_cast<double>(event.duration_ns);
     case ComparisonOptions::Normalize::function: {
-      const double samples = samples_in(recording, options.function);
-      if (samples == 0) {
-        return Failure(invalid("a recording has no samples in " + options.function));
-      }
-      return 1 / samples;
+      const Result<double> samples = samples_in(recording, options.function);
+      return samples ? Result<double>(1 / *samples) : samples;
     }
   }
   return 1 / static_cast<double>(event.total.samples);

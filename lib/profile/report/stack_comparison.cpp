@@ -45,7 +45,8 @@ FrameFunction common_function(const FrameFunction& shown, const FrameFunction& s
   if (shown.kind != FrameKind::jit || shown.name.empty()) {
     function.module = file_name_of(shown.module);
   } else if (!identity.file.empty()) {
-    text = std::string(identity.name).append(" ").append(identity.file);
+    text = identity.name.empty() ? "(anonymous)" : identity.name;
+    text.append(" ").append(identity.file);
     function.name = text;
   }
   return function;

@@ -117,6 +117,16 @@ Result<Input> open_recording_input(const std::string& path) {
   policy.check_start = &check;
   auto refused = refuse_snapshot(path, "not a recording (to use its names: --map-dir)");
   if (refused) return Failure(*std::move(refused));
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
+    return Failure({Errc::unsupported,
+                    path +
+                        " is a directory, but not one of a recording that you may read: it has "
+                        "no " +
+                        std::string(kRecordingName),
+                    0,
+                    {}});
+  }
   Result<Input> input =
       path == "-" ? Input::from_descriptor(0, "-", policy) : Input::open(path, policy);
   if (!input) return input;

@@ -21,7 +21,8 @@ struct ComparisonOptions {
     function,  ///< by the samples in a function and in what it called: cost of its work
   };
   Normalize normalize = Normalize::samples;
-  std::string function = {};  ///< the exact name, for Normalize::function
+  /// For Normalize::function: the name, or a part of it that only one function has.
+  std::string function = {};
   /// A smaller change is none; in millionths of the baseline's total.
   std::uint64_t threshold_ppm = 10'000;
 };
