@@ -1,0 +1,125 @@
+"""Tests the page of `perfmap annotate --format html` in headless Chromium: annotation_page.py PERFMAP [FOLDER]
+
+With FOLDER, saves pictures there.
+"""
+import base64
+import json
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests/support"))
+from browser import Browser  # noqa: E402
+
+program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+if program is None:
+    print("skipped: there is no Chromium")
+    sys.exit(77)
+signal.alarm(120)
+perfmap = pathlib.Path(sys.argv[1]).resolve()
+scratch = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+try:
+    browser = Browser(program, f"{scratch.name}/browser")
+except (EOFError, BrokenPipeError):
+    print(f"skipped: {program} does not run here")
+    sys.exit(77)
+TALLY = ROOT / "tests/wild/tally"
+HOSTILE = ROOT / "tests/golden/annotate/html-hostile-source"
+NODE = ROOT / "tests/wild/node"
+
+
+def annotate(*words, cwd=TALLY):
+    return subprocess.run([perfmap, "annotate", *words], cwd=cwd, capture_output=True, check=True).stdout
+
+
+def page(name, *words, cwd=TALLY):
+    path = pathlib.Path(scratch.name, name + ".html")
+    annotate(*words, "-o", path, cwd=cwd)
+    return path
+
+
+def show(path, width, dark=False):
+    browser.size(width, 900, dark)
+    browser.open("about:blank")
+    browser.open(f"file://{path}")
+    if len(sys.argv) > 2:
+        picture = browser.call("Page.captureScreenshot")["data"]
+        name = f"{path.stem}-{width}{'-dark' if dark else ''}.png"
+        pathlib.Path(sys.argv[2], name).write_bytes(base64.b64decode(picture))
+
+
+def rows(table):
+    """The texts of the cells of each row with five cells."""
+    return browser.value(f"""[...document.querySelectorAll('[aria-label="{table}"] tbody tr')].map((row) =>
+        [...row.cells].map((cell) => cell.textContent)).filter((cells) => cells.length === 5)""")
+
+
+def check_same_samples(path, *words, cwd=TALLY):
+    """The page has the rows of the JSON."""
+    [version] = json.loads(annotate(*words, "--format", "json", cwd=cwd))["versions"]
+    number = lambda text: int(text or 0)  # noqa: E731
+    shown = [[int(at, 16), number(own), number(total)] for _, own, total, at, _ in rows("Instructions")]
+    assert shown == [[one["offset"], one["self"], one["total"]] for one in version["instructions"]], shown[:5]
+    shown = {int(line): [number(own), number(total)] for _, own, total, line, _ in rows("Source lines") if line != "–"}
+    lines = {one["line"]: [one["self"], one["total"]] for one in version["lines"]}
+    assert {line: counts for line, counts in shown.items() if line in lines} == lines, (shown, lines)
+    assert all(counts == [0, 0] for line, counts in shown.items() if line not in lines), shown
+
+
+def check_links():
+    """Each link leads to a row. One that was followed scrolls its row into the window."""
+    broken = browser.value("[...document.links].map((a) => a.hash.slice(1)).filter((id) => !document.getElementById(id))")
+    assert broken == [], broken
+    browser.value('[...document.querySelectorAll(".hottest a")].at(-1).click()')
+    where = browser.value("""(() => {
+        const row = document.querySelector("tr:target").getBoundingClientRect();
+        return [row.top, row.bottom, innerHeight];
+    })()""")
+    assert 0 <= where[0] < where[1] <= where[2], where
+
+
+dump = ("multiply", "-j", "jit-683-samples.dump", "--symfs", ".")
+pages = {
+    "tally": page("tally", "perf.data", "digits", "--symfs", "."),
+    "node": page("node", "perf-683.data", *dump, cwd=NODE),
+}
+work = pathlib.Path(scratch.name, "hostile")
+shutil.copytree(TALLY, work)
+shutil.copytree(HOSTILE / "srv", work / "srv", dirs_exist_ok=True)
+pages["hostile"] = page("hostile", "perf.data", "digits", "--symfs", ".", cwd=work)
+
+for path in pages.values():
+    background = set()
+    for width, dark in ((1280, False), (1280, True), (390, False), (390, True)):
+        show(path, width, dark)
+        wide = browser.value("document.documentElement.scrollWidth")
+        assert wide <= width, (path, width, wide)
+        background.add(browser.value("getComputedStyle(document.body).backgroundColor"))
+        # Hot rows differ from others.
+        heat = browser.value("""[...document.querySelectorAll(".code tbody tr")].map((row) =>
+            [row.className.startsWith("h"), getComputedStyle(row).backgroundColor])""")
+        assert {shown == "rgba(0, 0, 0, 0)" for is_hot, shown in heat if is_hot} == {False}, heat
+        assert {shown for is_hot, shown in heat if not is_hot} == {"rgba(0, 0, 0, 0)"}, heat
+        if width == 390:  # nor do the listings scroll sideways
+            assert browser.value("""[...document.querySelectorAll(".listings .wide")].every((list) =>
+                list.scrollWidth <= list.clientWidth)"""), path
+    assert len(background) == 2, background
+    assert browser.value("document.scripts.length + document.images.length") == 0
+    show(path, 1280)
+    check_links()
+
+show(pages["tally"], 1280)
+check_same_samples(pages["tally"], "perf.data", "digits", "--symfs", ".")
+tops = browser.value('[...document.querySelectorAll(".listings .wide")].map((list) => list.getBoundingClientRect().top)')
+assert tops[0] == tops[1], "source lines and instructions are not side by side"
+show(pages["node"], 1280)
+check_same_samples(pages["node"], "perf-683.data", *dump, cwd=NODE)
+show(pages["hostile"], 1280)
+assert any("</script><script>alert(1)</script>" in cells[4] and "\\xe2\\x80\\xa8" in cells[4] for cells in rows("Source lines"))
+assert browser.said == [], browser.said
+browser.close()
+print(f"{len(pages)} pages have the samples of the JSON, in light and dark, and do not scroll sideways")
