@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "annotate/listed_text.hpp"
 #include "base/html.hpp"
 #include "perfmap/profile/annotate.hpp"
 #include "perfmap/text.hpp"
@@ -25,17 +26,7 @@ std::string link(const std::string& to, std::string_view content) {
   return html_element("a", content, " href=\"#" + to + "\"");
 }
 
-/// A file may be one line, as minified scripts are.
-std::string cut(std::string text) {
-  constexpr std::size_t kMaxBytes = 1000;
-  if (text.size() <= kMaxBytes) return text;
-  std::size_t end = kMaxBytes;
-  const auto is_inside = [&](std::size_t at) {  // of a character
-    return (static_cast<unsigned char>(text[at]) & 0xc0U) == 0x80;
-  };
-  for (int i = 0; i < 3 && is_inside(end); ++i) --end;
-  return text.substr(0, end) + "…";
-}
+constexpr std::size_t kMaxLine = 1000;  // bytes of source text
 
 std::string file_name(std::string_view path) {
   return std::string(path.substr(path.rfind('/') + 1));
@@ -200,7 +191,7 @@ class VersionSection {
     const auto text = source_.line_without_tabs(version_.files[line.file], line.line);
     write_row(counts(line.self, line.total) +
                   number(rows_.lines.contains(key) ? link(code_id(key), digits) : digits) +
-                  cell(text ? html_text(cut(*text)) : ""),
+                  cell(text ? html_text(cut_line(*text, kMaxLine)) : ""),
               heat(line.self) + " id=\"" + source_id(key) + "\"");
   }
 
@@ -237,7 +228,7 @@ class VersionSection {
     std::string text =
         link(source_id(key), html_text(file_name(file)) + ":" + std::to_string(place.line));
     if (const auto line = source_.line_without_tabs(file, place.line)) {
-      text += "  " + html_text(cut(*line));
+      text += "  " + html_text(cut_line(*line, kMaxLine));
     }
     const bool is_first = rows_.lines.erase(key) != 0;
     write_wide_row(text, " class=\"place\"" + (is_first ? " id=\"" + code_id(key) + "\"" : ""));

@@ -138,7 +138,8 @@ struct MatchedFunction {
   std::vector<std::uint32_t> versions;  ///< for FunctionSamples::version()
 };
 
-/// Counts the samples of a recording at each address of the functions with a name.
+/// Counts the samples of a recording at each address of the functions with a name. An empty name is
+/// a part of all names.
 ///
 ///     FunctionSamples samples("fib");
 ///     StackOptions options = …;
@@ -268,5 +269,20 @@ struct AnnotationPageOptions {
 PERFMAP_API void write_annotation_page(const Annotation& found,
                                        const AnnotationPageOptions& options, SourceText& source,
                                        OutputFile& out);
+
+/// The code in a page of StackFormat::html: bounds, so that browsers can open the page.
+struct PageCodeOptions {
+  std::size_t max_versions = 100;
+  std::size_t max_bytes = std::size_t{4} << 20;
+};
+
+/// Makes a writer of StackFormat::html whose page also shows code: for the versions with most
+/// samples the source lines, and the instructions near samples. `samples` has an empty name, and
+/// watches the reader of `table`; the writer adds the samples. Borrows all references until
+/// finish(). One thread at a time.
+PERFMAP_API std::unique_ptr<StackWriter> make_code_page_writer(
+    OutputFile& out, const FrameTable& table, StackProfile profile, StackWriter::Options writing,
+    FunctionSamples& samples, const Recording& recording, SourceText& source,
+    PageCodeOptions options = {});
 
 }  // namespace perfmap
