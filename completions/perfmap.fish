@@ -281,6 +281,7 @@ complete -c perfmap -n '__fish_seen_subcommand_from stacks; and not __perfmap_gi
 complete -c perfmap -n '__fish_seen_subcommand_from stacks; and not __perfmap_given flag --no-demangle' -l no-demangle -d 'Do not demangle names'
 complete -c perfmap -n '__fish_seen_subcommand_from stacks; and not __perfmap_given flag --no-kernel' -l no-kernel -d 'Omit kernel frames'
 complete -c perfmap -n '__fish_seen_subcommand_from stacks; and not __perfmap_given flag --merge-tiers' -l merge-tiers -d 'Merge the frames of a function\'s compiler tiers'
+complete -c perfmap -n '__fish_seen_subcommand_from stacks; and not __perfmap_given flag --code' -l code -d 'Also show the code of the functions with most samples, with samples by source line and instruction (html)'
 complete -c perfmap -n '__fish_seen_subcommand_from stacks; and not __perfmap_given flag --with-pid' -l with-pid -d 'Begin each folded stack with NAME-PID/TID of its thread'
 complete -c perfmap -n '__fish_seen_subcommand_from stacks; and not __perfmap_given flag --stats' -l stats -d 'Print a table of how stacks ended, instead of the stacks; with -o, also write the stacks'
 complete -c perfmap -n '__fish_seen_subcommand_from stacks; and not __perfmap_given value --max-stack' -l max-stack -x -d 'Unwind at most N frames (default: 1024)'

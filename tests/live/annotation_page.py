@@ -1,4 +1,5 @@
-"""Tests the page of `perfmap annotate --format html` in headless Chromium: annotation_page.py PERFMAP [FOLDER]
+"""Tests the page of `perfmap annotate --format html`, and the code in that of `perfmap stacks --code`, in headless
+Chromium: annotation_page.py PERFMAP [FOLDER]
 
 With FOLDER, saves pictures there.
 """
@@ -120,6 +121,82 @@ show(pages["node"], 1280)
 check_same_samples(pages["node"], "perf-683.data", *dump, cwd=NODE)
 show(pages["hostile"], 1280)
 assert any("</script><script>alert(1)</script>" in cells[4] and "\\xe2\\x80\\xa8" in cells[4] for cells in rows("Source lines"))
+assert browser.said == [], browser.said
+
+
+def shown_code():
+    """The sections of the panel: their names and the cells of their tables. None: it is hidden."""
+    return browser.value("""document.getElementById("code").checkVisibility() ?
+        [...document.querySelectorAll("#code section")].map((section) => [section.querySelector("h2").textContent,
+            [...section.querySelectorAll("table")].map((table) => [...table.tBodies[0].rows].map((row) =>
+                [...row.cells].map((cell) => cell.textContent)))]) : null""")
+
+
+def in_page(expression):
+    return browser.value(f'(() => {{ const data = JSON.parse(document.getElementById("data").textContent); return {expression}; }})()')
+
+
+def check_panel(path, function, *words, cwd):
+    """The sandwich of the function has its samples at each instruction and line, as in the JSON of annotate."""
+    key = in_page("data.names").index(function)
+    browser.open("about:blank")
+    browser.open(f"file://{path}#view=sandwich&of={key}")
+    [[name, tables]] = shown_code()
+    assert name == function, name
+    [version] = json.loads(annotate(*words, "--format", "json", cwd=cwd))["versions"]
+    sampled = lambda rows: [row for row in rows if len(row) == 5 and row[2]]  # noqa: E731
+    counts = [[int(at, 16), int(own or 0), int(total)] for _, own, total, at, _ in sampled(tables[-1])]
+    assert counts == [[one["offset"], one["self"], one["total"]] for one in version["instructions"] if one["total"]], counts
+    counts = [[int(line), int(own or 0), int(total)] for _, own, total, line, _ in sampled(tables[0])]
+    assert counts == [[one["line"], one["self"], one["total"]] for one in version["lines"] if one["total"]], counts
+
+
+stacks = pathlib.Path(scratch.name, "stacks.html")
+subprocess.run([perfmap, "stacks", "perf.data", "--symfs", ".", "--code", "-o", stacks], cwd=work, check=True, capture_output=True)
+show(stacks, 1280)
+assert shown_code() is None, "code without a selected function"
+check_panel(stacks, "digits", "perf.data", "digits", "--symfs", ".", cwd=work)
+assert any("</script><script>alert(1)</script>" in cells[-1] for [_, tables] in shown_code() for cells in tables[0])
+browser.key("c", "c")
+assert shown_code() is None and "code=no" in browser.value("location.hash")
+browser.key("c", "c")
+assert shown_code() and "code=no" not in browser.value("location.hash")
+for width in (1280, 390):
+    browser.size(width, 900)
+    assert browser.value("document.documentElement.scrollWidth") <= width
+    assert browser.value('(({scrollWidth, clientWidth}) => scrollWidth <= clientWidth)(document.getElementById("code"))'), width
+# In the flame graph, the zoomed box is the selected function; the root is none.
+browser.open("about:blank")
+browser.size(1280, 900)
+browser.open(f"file://{stacks}")
+seen = set()
+for _ in range(20):
+    browser.value('document.querySelector("#flame canvas").focus()')
+    browser.key("ArrowDown")
+    browser.key("Enter", "\r")
+    name = browser.value('document.getElementById("name").textContent')
+    panel = shown_code()
+    assert panel is None or [section[0] for section in panel] == [name], (name, panel)
+    seen.add(panel is not None)
+assert seen == {False, True}, seen
+browser.key("Escape")
+assert shown_code() is None
+
+merged = pathlib.Path(scratch.name, "merged.html")
+subprocess.run([perfmap, "stacks", "perf-683.data", "-j", "jit-683-samples.dump", "--code", "-o", merged], cwd=NODE, check=True,
+               capture_output=True)
+show(merged, 1280)
+[multiply] = [name for name in in_page("data.names") if "*multiply" in name]
+check_panel(merged, multiply, "perf-683.data", *dump[:3], cwd=NODE)
+address = browser.value("location.hash")
+browser.open("about:blank")
+browser.open(f"file://{merged}{address}&tiers=merged")
+assert [section[0] for section in shown_code()] == [multiply], shown_code()
+# A page without --code has no button for it.
+plain = pathlib.Path(scratch.name, "plain.html")
+subprocess.run([perfmap, "stacks", "perf.data", "--symfs", ".", "-o", plain], cwd=TALLY, check=True, capture_output=True)
+show(plain, 1280)
+assert not browser.value('document.getElementById("show-code").checkVisibility()')
 assert browser.said == [], browser.said
 browser.close()
 print(f"{len(pages)} pages have the samples of the JSON, in light and dark, and do not scroll sideways")
