@@ -8,6 +8,7 @@ import json
 import pathlib
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -31,6 +32,7 @@ except (EOFError, BrokenPipeError):
 TALLY = ROOT / "tests/wild/tally"
 HOSTILE = ROOT / "tests/golden/annotate/html-hostile-source"
 NODE = ROOT / "tests/wild/node"
+ADDRESS = 0x7f5bf9fca4c0  # of sampled code in perf-683.data
 
 
 def annotate(*words, cwd=TALLY):
@@ -83,6 +85,29 @@ def check_links():
     assert 0 <= where[0] < where[1] <= where[2], where
 
 
+def check_bounds():
+    """Large code costs no more rows than the bound, and loses no sample. A long name exceeds the room of --code."""
+    with open(NODE / "jit-683-samples.dump", "rb") as dump:
+        header = dump.read(40)
+    size = 300_000
+
+    def annotated(name):
+        body = struct.pack("<IIQQQQ", 683, 683, ADDRESS, ADDRESS, size, 1) + name + b"\0" + b"\x90" * size
+        pathlib.Path(scratch.name, "large.dump").write_bytes(header + struct.pack("<IIQ", 0, 16 + len(body), 1) + body)
+        return subprocess.run([perfmap, "stacks", NODE / "perf-683.data", "-j", "large.dump", "--code", "--format", "html"],
+                              cwd=scratch.name, capture_output=True, check=True).stdout
+
+    text = annotated(b"large")
+    assert b'"is_complete":true' in text and text.count(b'"name":"large"') == 1 and len(text) < 600_000, len(text)
+    words = (NODE / "perf-683.data", "large", "-j", "large.dump", "--asm", "--format")
+    html = annotate(*words, "html", cwd=scratch.name)
+    own = [one for one in json.loads(annotate(*words, "json", cwd=scratch.name))["versions"][0]["instructions"] if one["total"]]
+    assert len(own) > 10 and all(b'id="v1-%x"><td class="n">' % one["offset"] in html for one in own), own
+    assert html.count(b'id="v1-') == 200_000 + len(own)
+    assert b"%d instructions without samples left out" % (size - 200_000 - len(own)) in html
+    assert b'"is_complete":false' in annotated(b"x" * (5 << 20))
+
+
 dump = ("multiply", "-j", "jit-683-samples.dump", "--symfs", ".")
 pages = {
     "tally": page("tally", "perf.data", "digits", "--symfs", "."),
@@ -93,6 +118,7 @@ shutil.copytree(TALLY, work)
 shutil.copytree(HOSTILE / "srv", work / "srv", dirs_exist_ok=True)
 pages["hostile"] = page("hostile", "perf.data", "digits", "--symfs", ".", cwd=work)
 
+check_bounds()
 for path in pages.values():
     background = set()
     for width, dark in ((1280, False), (1280, True), (390, False), (390, True)):

@@ -9,6 +9,7 @@
 #include "base/html.hpp"
 #include "perfmap/profile/annotate.hpp"
 #include "perfmap/text.hpp"
+#include "stacks/writers.hpp"
 
 namespace perfmap {
 namespace {
@@ -27,10 +28,6 @@ std::string link(const std::string& to, std::string_view content) {
 }
 
 constexpr std::size_t kMaxLine = 1000;  // bytes of source text
-
-std::string file_name(std::string_view path) {
-  return std::string(path.substr(path.rfind('/') + 1));
-}
 
 using LineKey = std::pair<std::uint32_t, std::uint32_t>;  // file, line
 
@@ -226,7 +223,7 @@ class VersionSection {
     const LineKey key{place.file, place.line};
     const std::string& file = version_.files[place.file];
     std::string text =
-        link(source_id(key), html_text(file_name(file)) + ":" + std::to_string(place.line));
+        link(source_id(key), html_text(file_name_of(file)) + ":" + std::to_string(place.line));
     if (const auto line = source_.line_without_tabs(file, place.line)) {
       text += "  " + html_text(cut_line(*line, kMaxLine));
     }
@@ -298,7 +295,7 @@ void write_versions(const Annotation& found, OutputFile& out) {
   for (std::size_t i = 0; i < found.versions.size(); ++i) {
     const CodeVersion& version = found.versions[i];
     const std::string where =
-        html_text(file_name(version.module)) + ", 0x" + to_hex(version.range.begin);
+        html_text(file_name_of(version.module)) + ", 0x" + to_hex(version.range.begin);
     out.write(html_element("tr", number(html_percent(version.self, found.samples)) +
                                      count(version.self) + count(version.total) +
                                      count(version.range.size) + cell(link(id_of(i), where)) +

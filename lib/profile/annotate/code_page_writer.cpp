@@ -147,25 +147,29 @@ class CodePageWriter : public StackWriter {
   Result<void> finish() override { return page_->finish(); }
 
  private:
-  /// Functions of maps and the kernel have no code, so more functions than versions are examined.
-  static constexpr std::size_t kMaxExamined = 1000;
+  /// Functions of maps and the kernel have no code, so more versions are examined than written.
+  /// Each may need a pass over its dump.
+  static constexpr std::size_t kMaxExamined = 300;
 
   std::string code() {
     std::string listings;
-    std::size_t written = 0;
+    std::string no_text;
+    std::size_t tried = 0;
     bool is_complete = true;
     std::size_t examined = 0;
     std::size_t left = options_.max_bytes;
     for (const MatchedFunction& function : samples_.matches(table_)) {
       if (function.self == 0) break;
       for (const std::uint32_t number : function.versions) {
-        if (written == options_.max_versions || ++examined > kMaxExamined) {
+        if (tried == options_.max_versions || ++examined > kMaxExamined) {
           is_complete = false;
           continue;
         }
         const CodeVersion version = samples_.version(number, table_, recording_, true);
         if (version.self == 0 || version.code.empty()) continue;
+        ++tried;
         const Result<Disassembler> opened = Disassembler::open(version.machine);
+        if (!opened) no_text = opened.error().message;
         const std::string text =
             ListingText(version, opened ? &*opened : nullptr, source_, left).make();
         if (text.empty()) {
@@ -173,11 +177,11 @@ class CodePageWriter : public StackWriter {
           continue;
         }
         left -= text.size();
-        listings.append(written++ == 0 ? "" : ",").append(text);
+        listings.append(listings.empty() ? "" : ",").append(text);
       }
     }
-    return std::string("{\"is_complete\":") + (is_complete ? "true" : "false") + ",\"listings\":[" +
-           listings + "]}";
+    return std::string("{\"is_complete\":") + (is_complete ? "true" : "false") +
+           ",\"no_text\":" + page_string(no_text) + ",\"listings\":[" + listings + "]}";
   }
 
   const FrameTable& table_;

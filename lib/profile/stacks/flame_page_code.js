@@ -55,7 +55,8 @@ const showCode = () => {
   if (codePanel.hidden || codeKey === key) return;
   codeKey = key;
   const limits = ["Counts are those of the whole recording. Instructions far from samples are left out.",
-    !data.code.is_complete && `The page has the code of the ${data.code.listings.length} versions with most samples.`];
+    !data.code.is_complete && `The page has the code of the ${data.code.listings.length} versions with most samples.`,
+    data.code.no_text && `Instructions have no text: ${data.code.no_text}`];
   codePanel.replaceChildren(...listings.map(codeSection), element("p", {textContent: limits.filter(Boolean).join(" ")}));
   codePanel.scrollTop = 0;
 };
