@@ -74,15 +74,15 @@ def check_same_samples(path, *words, cwd=TALLY):
 
 
 def check_links():
-    """Each link leads to a row. One that was followed scrolls its row into the window."""
+    """Each link leads to a row. One that was followed scrolls its row into sight."""
     broken = browser.value("[...document.links].map((a) => a.hash.slice(1)).filter((id) => !document.getElementById(id))")
     assert broken == [], broken
     browser.value('[...document.querySelectorAll(".hottest a")].at(-1).click()')
-    where = browser.value("""(() => {
-        const row = document.querySelector("tr:target").getBoundingClientRect();
-        return [row.top, row.bottom, innerHeight];
-    })()""")
-    assert 0 <= where[0] < where[1] <= where[2], where
+    assert browser.value("""(() => {
+        const row = document.querySelector("tr:target");
+        const {left, width, top, height} = row.getBoundingClientRect();
+        return document.elementFromPoint(left + width / 2, top + height / 2)?.closest("tr") === row;
+    })()"""), browser.value("location.href")
 
 
 def check_bounds():
@@ -112,6 +112,7 @@ dump = ("multiply", "-j", "jit-683-samples.dump", "--symfs", ".")
 pages = {
     "tally": page("tally", "perf.data", "digits", "--symfs", "."),
     "node": page("node", "perf-683.data", *dump, cwd=NODE),
+    "versions": page("versions", "perf-683.data", " /tmp/corpus-work/src/node/workload.js:1:1", *dump[1:], cwd=NODE),
 }
 work = pathlib.Path(scratch.name, "hostile")
 shutil.copytree(TALLY, work)
@@ -145,6 +146,9 @@ tops = browser.value('[...document.querySelectorAll(".listings .wide")].map((lis
 assert tops[0] == tops[1], "source lines and instructions are not side by side"
 show(pages["node"], 1280)
 check_same_samples(pages["node"], "perf-683.data", *dump, cwd=NODE)
+show(pages["versions"], 1280)
+listed = browser.value('[...document.querySelectorAll(".list tbody a")].map((a) => document.querySelector(a.hash + " h2").textContent)')
+assert [name[:4] for name in listed] == ["JS:*", "JS:^"], listed
 show(pages["hostile"], 1280)
 assert any("</script><script>alert(1)</script>" in cells[4] and "\\xe2\\x80\\xa8" in cells[4] for cells in rows("Source lines"))
 assert browser.said == [], browser.said
