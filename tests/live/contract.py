@@ -478,8 +478,11 @@ def recording():
 
 
 @says("`stacks RECORDING [SOURCE...]`: the sources name code of every process.",
-      "`-p` selects processes.", "`--baseline` supports only folded, html and jsonl, and takes no other sources.")
+      "`-p` selects processes.", "`--baseline` supports only folded, html and jsonl, and takes no other sources.",
+      "`--code` supports only html.")
 def stacks():
+    assert "supports only --format html" in run(f"stacks {RECORDING} --code", status=2)[1]
+    assert '"listings":[{' in run(f"stacks {RECORDING} --symfs {RECORDING.parent} --code --format html")[0]
     for refused in ("speedscope", "firefox", "pprof", "perf-script"):
         assert "no place for two counts" in run(f"stacks {RECORDING} --baseline {RECORDING} --format {refused}", status=2)[1]
     run(f"stacks {RECORDING} a.map --baseline {RECORDING}", status=2)
