@@ -291,7 +291,7 @@ _perfmap() {
         --kallsyms) compopt -o default; COMPREPLY=(); return ;;
       esac
       if [[ ! $literal && $current == -* ]]; then
-        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --format -o|--output --baseline --normalize --from --to-time --lines --inlines --addresses --no-demangle --no-kernel --merge-tiers --with-pid --stats --max-stack --stitch --scan --jit-cfi --threads --map-dir --symfs --kallsyms --any-owner --debuginfod' '-m --map -j --jitdump -s --source -i --input -p --pid --tid --comm --event'
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --format -o|--output --baseline --normalize --from --to-time --lines --inlines --addresses --no-demangle --no-kernel --merge-tiers --code --with-pid --stats --max-stack --stitch --scan --jit-cfi --threads --map-dir --symfs --kallsyms --any-owner --debuginfod' '-m --map -j --jitdump -s --source -i --input -p --pid --tid --comm --event'
       else
         compopt -o default; COMPREPLY=()
       fi ;;
@@ -333,7 +333,8 @@ _perfmap() {
       [[ $literal ]] || case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
         --at) COMPREPLY=(); return ;;
-        --format) COMPREPLY=($(compgen -W 'text json' -- "$current")); return ;;
+        --format) COMPREPLY=($(compgen -W 'text json html' -- "$current")); return ;;
+        -o|--output) compopt -o default; COMPREPLY=(); return ;;
         -m|--map) compopt -o default; COMPREPLY=(); return ;;
         -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
         -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
@@ -347,8 +348,8 @@ _perfmap() {
         --kallsyms) compopt -o default; COMPREPLY=(); return ;;
       esac
       if [[ ! $literal && $current == -* ]]; then
-        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --asm --source --both --at --format --from --to-time --no-demangle --map-dir --symfs --kallsyms --any-owner --debuginfod' '-m --map -j --jitdump -p --pid --tid --comm --event'
-      elif _perfmap_has_argument '--color|--at|--format|-m|--map|-j|--jitdump|-p|--pid|--tid|--comm|--event|--from|--to-time|--map-dir|--symfs|--kallsyms'; then
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --asm --source --both --at --format -o|--output --from --to-time --no-demangle --map-dir --symfs --kallsyms --any-owner --debuginfod' '-m --map -j --jitdump -p --pid --tid --comm --event'
+      elif _perfmap_has_argument '--color|--at|--format|-o|--output|-m|--map|-j|--jitdump|-p|--pid|--tid|--comm|--event|--from|--to-time|--map-dir|--symfs|--kallsyms'; then
         COMPREPLY=()
       else
         COMPREPLY=()

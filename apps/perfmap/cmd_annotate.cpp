@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <perfmap/json.hpp>
 #include <perfmap/profile/annotate.hpp>
 #include <perfmap/profile/stacks.hpp>
@@ -11,6 +12,7 @@
 
 #include "command_line.hpp"
 #include "console.hpp"
+#include "output.hpp"
 #include "recorded_stacks.hpp"
 #include "source.hpp"
 
@@ -22,6 +24,7 @@ struct AnnotateOptions : RecordedStacksOptions {
   std::optional<std::uint64_t> at;
   std::string at_text;  ///< as typed
   std::string format;
+  std::string output = "-";
   bool only_asm = false;
   bool only_source = false;
   bool both = false;
@@ -30,30 +33,8 @@ struct AnnotateOptions : RecordedStacksOptions {
   bool wants_source() const noexcept { return !only_asm; }
 };
 
-/// All that is printed.
-struct Annotation {
-  MatchedFunction function;
-  std::uint64_t samples = 0;  ///< of all functions
-  std::vector<CodeVersion> versions;
-  std::vector<std::optional<Disassembler>> disassemblers;  ///< by version
-};
-
 std::string file_name(std::string_view path) {
   return std::string(path.substr(path.rfind('/') + 1));
-}
-
-/// A line of source text, with tabs as blanks.
-std::string without_tabs(std::string_view line) {
-  constexpr std::size_t kTab = 8;
-  std::string text;
-  for (const char letter : line) {
-    if (letter == '\t') {
-      text.append(kTab - text.size() % kTab, ' ');
-    } else {
-      text += letter;
-    }
-  }
-  return text;
 }
 
 /// Writes an annotation as text; on a terminal with colours.
@@ -146,7 +127,7 @@ class TextWriter {
     const std::string& file = version.files[place.file];
     out_.write(std::string(24, ' ') + "| ");
     std::string text = shown(file_name(file)) + ":" + std::to_string(place.line);
-    if (const auto line = source_.line(file, place.line)) text += "  " + shown(without_tabs(*line));
+    if (const auto line = source_.line_without_tabs(file, place.line)) text += "  " + shown(*line);
     paint(kCyan, text);
     out_.write("\n");
   }
@@ -185,8 +166,8 @@ class TextWriter {
     write_counts(line.self, line.total, version);
     std::string number = std::to_string(line.line);
     number.insert(0, 7 - std::min<std::size_t>(7, number.size()), ' ');
-    const auto text = source_.line(version.files[line.file], line.line);
-    out_.write(number + (text && !text->empty() ? "  " + shown(without_tabs(*text)) : "") + "\n");
+    const auto text = source_.line_without_tabs(version.files[line.file], line.line);
+    out_.write(number + (text && !text->empty() ? "  " + shown(*text) : "") + "\n");
   }
 
   /// Samples without a line.
@@ -398,14 +379,24 @@ void note_sources(const Annotation& found, SourceText& source, const Recording& 
   }
 }
 
-void write_all(const AnnotateOptions& options, const Annotation& found, SourceText& source,
-               const Console& console) {
-  if (options.format == "json") {
-    AnnotationJson(console.out(), source).write(found, options);
-    return;
+Result<void> write_all(const AnnotateOptions& options, const Annotation& found, SourceText& source,
+                       const Console& console) {
+  if (options.format == "text" && options.output == "-") {
+    console.with_colors(
+        [&](OutputFile& out, bool color) { TextWriter(out, color, source).write(found, options); });
+    return {};
   }
-  console.with_colors(
-      [&](OutputFile& out, bool color) { TextWriter(out, color, source).write(found, options); });
+  Result<OutputFile> out = open_output(options.output);
+  if (!out) return Failure(std::move(out.error()));
+  if (options.format == "text") TextWriter(*out, false, source).write(found, options);
+  if (options.format == "json") AnnotationJson(*out, source).write(found, options);
+  if (options.format == "html") {
+    AnnotationPageOptions page{.recording = file_name(options.recording)};
+    page.instructions = options.wants_asm();
+    page.lines = options.wants_source();
+    write_annotation_page(found, page, source, *out);
+  }
+  return out->commit();
 }
 
 /// Prints how the samples were read, and of several events that they are counted together.
@@ -441,6 +432,8 @@ ExitCode annotate(const AnnotateOptions& given, const Console& console) {
   if (!checked) return console.fail(checked.error());
   Result<Input> input = open_recorded_input(options.recording, console);
   if (!input) return console.fail(input.error());
+  const Result<void> other = check_other_file(options.output, *input);
+  if (!other) return console.fail(other.error());
   FunctionSamples samples(options.function);
   options.watch = [&samples](StackOptions& stacks) { samples.watch(stacks); };
   Result<std::unique_ptr<Reading>> reading =
@@ -459,7 +452,8 @@ ExitCode annotate(const AnnotateOptions& given, const Console& console) {
   const Result<Annotation> found = find_annotation(options, samples, **reading, console);
   if (!found) return console.fail(found.error());
   SourceText source(options.symfs);
-  write_all(options, *found, source, console);
+  const Result<void> written = write_all(options, *found, source, console);
+  if (!written) return console.fail(written.error());
   note_sources(*found, source, (*reading)->recording(), console);
   return ExitCode::ok;
 }
@@ -476,10 +470,20 @@ void add_given(CommandOptions& command, std::vector<Source>& sources) {
       "Use this jitdump for all processes, such as /tmp/jit-42.dump");
 }
 
+constexpr std::array kSuffixes = {
+    SuffixFormat{".txt", "text"},
+    SuffixFormat{".json", "json"},
+    SuffixFormat{".html", "html"},
+};
+
+Result<void> choose_format_of(AnnotateOptions& options, const Console& console) {
+  return choose_format("--format", options.format, options.output, kSuffixes, "text", console);
+}
+
 }  // namespace
 
 void declare_annotate(CommandOptions& command) {
-  AnnotateOptions& options = command.runs(annotate);
+  AnnotateOptions& options = command.runs(annotate, choose_format_of);
   options.stacks.threads = std::clamp(std::thread::hardware_concurrency(), 1U, 64U);
   command.positional("recording", options.recording, kFile, "A recording of perf record, or '-'")
       .required();
@@ -507,7 +511,9 @@ void declare_annotate(CommandOptions& command) {
       .check([](const std::string& text) {
         return parse_seconds(text) ? "" : "'" + text + "' is not a time in seconds";
       });
-  add_format(command, options.format, {"text", "json"});
+  add_output_format(command, "--format", options.format, {"text", "json", "html"}, kSuffixes,
+                    "text");
+  add_output(command, options.output);
   add_given(command, options.sources);
   add_filters(command, options);
   add_no_demangle(command, options.stacks.demangle);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <perfmap/json.hpp>
+#include <perfmap/profile/annotate.hpp>
 #include <perfmap/profile/module.hpp>
 #include <perfmap/profile/stack_comparison.hpp>
 #include <perfmap/profile/stack_writer.hpp>
@@ -30,6 +31,7 @@ struct StacksOptions : RecordedStacksOptions {
   bool lines = false;
   bool inlines = false;
   bool stats = false;
+  bool code = false;
   std::string baseline;
   ComparisonOptions comparing;
 };
@@ -276,6 +278,9 @@ Result<void> check_options(const StacksOptions& options, StackFormat format,
   if (options.writing.with_pid && format != StackFormat::folded) {
     return fail("--with-pid supports only --format folded");
   }
+  if (options.code && format != StackFormat::html) {
+    return fail("--code supports only --format html");
+  }
   if (format == StackFormat::pprof && !prints_only_table(options)) {
     const Result<void> fits = check_not_terminal(options, console);
     if (!fits) return fits;
@@ -294,7 +299,8 @@ Result<void> check_comparison(const StacksOptions& options, StackFormat format) 
   }
   const std::array refused = {
       std::pair(options.stats, "--stats"), std::pair(options.addresses, "--addresses"),
-      std::pair(options.lines, "--lines"), std::pair(options.writing.with_pid, "--with-pid")};
+      std::pair(options.lines, "--lines"), std::pair(options.writing.with_pid, "--with-pid"),
+      std::pair(options.code, "--code")};
   for (const auto& [is_given, name] : refused) {
     if (is_given) return fail(std::string("--baseline does not support ") + name);
   }
@@ -341,7 +347,8 @@ ExitCode write_comparison(const StacksOptions& options, StackFormat format,
 }
 
 /// Writes the stacks of a recording.
-ExitCode write_stacks(const StacksOptions& options, const Console& console) {
+ExitCode write_stacks(const StacksOptions& given, const Console& console) {
+  StacksOptions options = given;
   const StackFormat format = stack_format(options.format).value_or(StackFormat::folded);
   if (!options.baseline.empty()) return write_comparison(options, format, console);
   const Result<void> checked = check_options(options, format, console);
@@ -353,6 +360,11 @@ ExitCode write_stacks(const StacksOptions& options, const Console& console) {
   if (!is_recording(input->text()) && may_be_pprof(input->text())) {
     const Result<void> fits = check_not_terminal(options, console);
     return fits ? write_named_profile(options, *input, console) : console.fail(fits.error());
+  }
+  FunctionSamples samples("");
+  SourceText source(options.symfs);
+  if (options.code) {
+    options.watch = [&samples](StackOptions& stacks) { samples.watch(stacks); };
   }
   Result<std::unique_ptr<Reading>> reading =
       Reading::open(*std::move(input), options, names_of(options), console);
@@ -369,7 +381,10 @@ ExitCode write_stacks(const StacksOptions& options, const Console& console) {
     StackWriter::Options writing = options.writing;
     writing.lines = options.lines || options.inlines;
     writing.doubt_kinds = console.verbose();
-    writer = StackWriter::make(format, *out, reader.table(), std::move(profile), writing);
+    writer = options.code
+                 ? make_code_page_writer(*out, reader.table(), std::move(profile), writing, samples,
+                                         (*reading)->recording(), source)
+                 : StackWriter::make(format, *out, reader.table(), std::move(profile), writing);
   }
   Diagnostics problems(3);
   std::set<std::uint32_t> events;
@@ -424,15 +439,24 @@ void declare_stacks(CommandOptions& command) {
   const Option lines = command.flag("--lines", options.lines, "Print source lines");
   const Option inlines =
       command.flag("--inlines", options.inlines, "Also print inlined functions, with source lines");
-  command
-      .flag("--addresses", options.addresses,
-            "Print addresses instead of names (perf-script, jsonl), or the files of frames (other "
-            "formats)")
-      .excludes(lines)
-      .excludes(inlines);
+  const Option addresses = command
+                               .flag("--addresses", options.addresses,
+                                     "Print addresses instead of names (perf-script, jsonl), or "
+                                     "the files of frames (other "
+                                     "formats)")
+                               .excludes(lines)
+                               .excludes(inlines);
   add_frame_names(command, options.stacks);
-  command.flag("--merge-tiers", options.writing.merge_tiers,
-               "Merge the frames of a function's compiler tiers");
+  const Option merged = command.flag("--merge-tiers", options.writing.merge_tiers,
+                                     "Merge the frames of a function's compiler tiers");
+  command
+      .flag(
+          "--code", options.code,
+          "Also show the code of the functions with most samples, with samples by source line and "
+          "instruction (html)")
+      .excludes(addresses)
+      .excludes(inlines)
+      .excludes(merged);
   command.flag("--with-pid", options.writing.with_pid,
                "Begin each folded stack with NAME-PID/TID of its thread");
   command.flag(

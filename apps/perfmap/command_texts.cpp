@@ -97,6 +97,7 @@ constexpr Example kAnnotateExamples[] = {
     {"Print the instructions and source lines of a function, with their samples",
      "perfmap annotate perf.data fib"},
     {"Print source lines alone", "perfmap annotate perf.data fib --source"},
+    {"Write a page for a browser", "perfmap annotate perf.data fib -o fib.html"},
     {"Print the versions that existed at a time", "perfmap annotate perf.data fib --at 4527.25"}};
 
 constexpr std::string_view kPypylogUsages[] = {

@@ -277,7 +277,7 @@ def outputs(names):
     for form in ("text", "json", "csv"):
         yield (f"recording: report --format {form}",
                ["report", INPUT, "-m", names, "--threads", "1", "--format", form, "-o", "out"], recording, 3000)
-    for form in ("text", "json"):
+    for form in ("text", "json", "html"):
         yield (f"recording: annotate --format {form}",
                ["annotate", INPUT, name(0), "-m", names, "--format", form],
                lambda count: recording(count, least=1), 3000)

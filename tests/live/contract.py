@@ -478,8 +478,11 @@ def recording():
 
 
 @says("`stacks RECORDING [SOURCE...]`: the sources name code of every process.",
-      "`-p` selects processes.", "`--baseline` supports only folded, html and jsonl, and takes no other sources.")
+      "`-p` selects processes.", "`--baseline` supports only folded, html and jsonl, and takes no other sources.",
+      "`--code` supports only html.")
 def stacks():
+    assert "supports only --format html" in run(f"stacks {RECORDING} --code", status=2)[1]
+    assert '"listings":[{' in run(f"stacks {RECORDING} --symfs {RECORDING.parent} --code --format html")[0]
     for refused in ("speedscope", "firefox", "pprof", "perf-script"):
         assert "no place for two counts" in run(f"stacks {RECORDING} --baseline {RECORDING} --format {refused}", status=2)[1]
     run(f"stacks {RECORDING} a.map --baseline {RECORDING}", status=2)
@@ -618,12 +621,13 @@ def in_place():
     assert reader.communicate()[0] == b"1000 10 one\n2000 10 two\n"
 
 
-@says("FILE must not be the input of `stacks`, `report`, `inject`, `lint`, `pypylog`, `convert`, `to-json`, `from-json` or "
-      "`copy`.")
+@says("FILE must not be the input of `stacks`, `report`, `annotate`, `inject`, `lint`, `pypylog`, `convert`, `to-json`, "
+      "`from-json` or `copy`.")
 def onto_itself():
     run("to-json a.map -o a.json")
     shutil.copy(RECORDING, "recording")
-    for words, name in {"stacks recording": "recording", "report recording": "recording", "inject recording": "recording", "lint a.map": "a.map",
+    for words, name in {"stacks recording": "recording", "report recording": "recording",
+                        "annotate recording digits": "recording", "inject recording": "recording", "lint a.map": "a.map",
                         "pypylog log": "log", "convert a.map --to perf-map": "a.map", "to-json a.map": "a.map",
                         "from-json a.json --to perf-map": "a.json", "copy a.map": "a.map",
                         "convert recording.dump --to elf": "recording.dump"}.items():
@@ -671,6 +675,11 @@ def suffixes_of_stacks():
 @says("`report` | `.txt` (text), `.json`, `.csv`")
 def suffixes_of_report():
     check_suffixes("report", RECORDING, {".txt": "text", ".json": "json", ".csv": "csv"}, "--format")
+
+
+@says("`annotate` | `.txt` (text), `.json`, `.html`")
+def suffixes_of_annotate():
+    check_suffixes("annotate", f"{RECORDING} digits --symfs {RECORDING.parent}", {".txt": "text", ".json": "json", ".html": "html"}, "--format")
 
 
 @says("`lint` | `.sarif`, `.json`, `.jsonl`")

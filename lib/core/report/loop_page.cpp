@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/text.hpp"
+#include "base/html.hpp"
 #include "perfmap/pypylog.hpp"
 #include "perfmap/text.hpp"
 
@@ -11,52 +11,17 @@ namespace {
 
 using Count = std::optional<std::uint64_t>;
 
-/// An element with the content `inside`, which is HTML.
-std::string element(std::string_view name, std::string_view inside,
-                    std::string_view attributes = {}) {
-  std::string text = "<";
-  text.append(name).append(attributes).append(">").append(inside);
-  return text.append("</").append(name).append(">");
-}
-
 /// A table cell with HTML, or with a right-aligned number.
-std::string cell(std::string_view inside) { return element("td", inside); }
-std::string number(std::string_view digits) { return element("td", digits, " class=\"n\""); }
+std::string cell(std::string_view inside) { return html_element("td", inside); }
+std::string number(std::string_view digits) { return html_element("td", digits, " class=\"n\""); }
 std::string number(std::uint64_t value) { return number(std::to_string(value)); }
 /// An en dash if the number is unknown.
 std::string number(const Count& count) { return count ? number(*count) : number("–"); }
 
-/// `bytes` as HTML text or as an attribute in double quotes, in the form of append_visible().
-std::string text_of(std::string_view bytes) {
-  std::string visible;
-  append_visible(visible, bytes);
-  std::string text;
-  text.reserve(visible.size());
-  for (const char c : visible) {
-    switch (c) {
-      case '<': text += "&lt;"; break;
-      case '>': text += "&gt;"; break;
-      case '&': text += "&amp;"; break;
-      case '"': text += "&quot;"; break;
-      case '\'': text += "&#39;"; break;
-      default: text += c;
-    }
-  }
-  return text;
-}
-
-/// "12.34 %".
-std::string percent(std::uint64_t part, std::uint64_t whole) {
-  if (whole == 0) return "–";
-  const std::uint64_t hundredths = scaled_ratio(part, whole, 4);
-  const std::string rest = std::to_string(hundredths % 100);
-  return std::to_string(hundredths / 100) + (rest.size() < 2 ? ".0" : ".") + rest + " %";
-}
-
 /// "f /tmp/t.py:10" as HTML.
 std::string place_text(std::string_view function, std::string_view file, std::uint32_t line) {
-  std::string text = text_of(function);
-  if (!file.empty()) text += " " + text_of(file);
+  std::string text = html_text(function);
+  if (!file.empty()) text += " " + html_text(file);
   if (line != 0) text += ":" + std::to_string(line);
   return text;
 }
@@ -73,9 +38,9 @@ class LoopPage {
 
   void write(const LoopPageOptions& options) {
     out_.write(kBeforeBody);
-    const std::string title = text_of(options.title);
+    const std::string title = html_text(options.title);
     out_.write("<title>" + title + " – loops</title>\n</head>\n<body>\n");
-    out_.write(element("h1", title) + "\n");
+    out_.write(html_element("h1", title) + "\n");
     write_facts(options);
     if (!rows_.empty()) write_loops();
     write_categories();
@@ -89,14 +54,14 @@ class LoopPage {
 
   /// A link to the section of a loop.
   std::string link_to(std::uint32_t number, std::string_view name) const {
-    return element("a", text_of(name), " href=\"#loop-" + std::to_string(number) + "\"");
+    return html_element("a", html_text(name), " href=\"#loop-" + std::to_string(number) + "\"");
   }
   std::string link_to(std::uint32_t number) const {
     return link_to(number, short_name(loop(number)));
   }
 
   void fact(std::string_view term, const std::string& inside) {
-    out_.write("<div>" + element("dt", term) + element("dd", inside) + "</div>");
+    out_.write("<div>" + html_element("dt", term) + html_element("dd", inside) + "</div>");
   }
   void fact(std::string_view term, std::uint64_t count) { fact(term, std::to_string(count)); }
 
@@ -104,12 +69,12 @@ class LoopPage {
     out_.write("<dl class=\"facts\">");
     fact("Ticks", profile_.ticks());
     if (profile_.has_events()) {
-      fact("Outside of loops", percent(profile_.outside(), profile_.ticks()));
+      fact("Outside of loops", html_percent(profile_.outside(), profile_.ticks()));
     }
     fact("Loops and bridges", rows_.size());
     if (samples_) fact("Samples", samples_->total);
     fact("Ticks are read as", profile_.base() == TickBase::hex ? "hexadecimal" : "decimal");
-    if (!options.exporter.empty()) fact("Made by", text_of(options.exporter));
+    if (!options.exporter.empty()) fact("Made by", html_text(options.exporter));
     out_.write("</dl>\n");
     if (!profile_.has_events() && !rows_.empty()) {
       out_.write("<p>The log has no jit-profile events: loops have no ticks.</p>\n");
@@ -119,7 +84,7 @@ class LoopPage {
   /// A percentage and a bar of that length.
   static std::string share(std::uint64_t part, std::uint64_t whole) {
     const auto thousandths = std::min<std::uint64_t>(scaled_ratio(part, whole, 3), 1000);
-    return number(percent(part, whole) + "<meter max=\"1000\" value=\"" +
+    return number(html_percent(part, whole) + "<meter max=\"1000\" value=\"" +
                   std::to_string(thousandths) + "\"></meter>");
   }
 
@@ -130,7 +95,7 @@ class LoopPage {
     out_.write(
         "<th class=\"n\">Entered<th class=\"n\">Iterations<th>Loop<th>Where<th>Guard that "
         "failed most</tr>\n");
-    for (const LoopRow& row : rows_) out_.write(element("tr", cells_of(row)) + "\n");
+    for (const LoopRow& row : rows_) out_.write(html_element("tr", cells_of(row)) + "\n");
     out_.write("</table></div>\n");
   }
 
@@ -147,8 +112,8 @@ class LoopPage {
     const auto worst = worst_guard(profile_, row.loop);
     if (!worst) return cells + cell("");
     const CompiledLoop::Guard& guard = one.guards[worst->guard];
-    return cells + cell(text_of(guard.operation) + ", " + std::to_string(*worst->failures) + " → " +
-                        link_to(guard.bridge, loop(guard.bridge).name));
+    return cells + cell(html_text(guard.operation) + ", " + std::to_string(*worst->failures) +
+                        " → " + link_to(guard.bridge, loop(guard.bridge).name));
   }
 
   void write_categories() {
@@ -156,8 +121,8 @@ class LoopPage {
         "<div class=\"wide\"><table><tr><th class=\"n\">Share<th class=\"n\">Ticks"
         "<th class=\"n\">Sections<th>Category</tr>\n");
     const auto row = [&](std::uint64_t ticks, const Count& sections, std::string_view name) {
-      out_.write(element("tr", share(ticks, profile_.ticks()) + number(ticks) + number(sections) +
-                                   cell(text_of(name))) +
+      out_.write(html_element("tr", share(ticks, profile_.ticks()) + number(ticks) +
+                                        number(sections) + cell(html_text(name))) +
                  "\n");
     };
     for (const std::uint32_t i : ranked_categories(profile_)) {
@@ -183,7 +148,7 @@ class LoopPage {
   void write_section(const LoopRow& row, std::string_view log) {
     const CompiledLoop& one = loop(row.loop);
     out_.write("<section id=\"loop-" + std::to_string(row.loop) + "\">");
-    out_.write(element("h2", text_of(one.name)));
+    out_.write(html_element("h2", html_text(one.name)));
     write_facts(one, row);
     if (log.empty() && !one.operations.empty()) {
       out_.write(
@@ -196,10 +161,10 @@ class LoopPage {
 
   void write_facts(const CompiledLoop& one, const LoopRow& row) {
     out_.write("<dl class=\"facts\">");
-    if (!one.type.empty()) fact("Type", text_of(one.type) + (one.is_inner ? ", inner" : ""));
+    if (!one.type.empty()) fact("Type", html_text(one.type) + (one.is_inner ? ", inner" : ""));
     if (one.owner != CompiledLoop::kNone) fact("Guard in loop", link_to(one.owner));
     if (row.ticks) {
-      fact("Ticks", std::to_string(*row.ticks) + ", " + percent(*row.ticks, profile_.ticks()));
+      fact("Ticks", std::to_string(*row.ticks) + ", " + html_percent(*row.ticks, profile_.ticks()));
     }
     if (row.entered) fact("Entered", *row.entered);
     if (row.iterations) fact("Iterations", *row.iterations);
@@ -215,20 +180,20 @@ class LoopPage {
     for (const auto& [place, begins_line, operations] : list_operations(one, log)) {
       if (begins_line) {
         if (std::exchange(is_open, true)) out_.write("</table>");
-        out_.write(element("h3", place_text(place.function, place.file, place.line)));
+        out_.write(html_element("h3", place_text(place.function, place.file, place.line)));
         out_.write("<table class=\"code\">");
       }
       if (!place.opcode.empty()) {
-        out_.write(element("tr", cell("") + cell(text_of(place.opcode)), " class=\"op\""));
+        out_.write(html_element("tr", cell("") + cell(html_text(place.opcode)), " class=\"op\""));
       }
       for (const ListedOperation& operation : operations) {
         const Count count = times_passed(profile_, index, operation);
-        std::string text = text_of(operation.text);
+        std::string text = html_text(operation.text);
         const bool is_guard = operation.guard != CompiledLoop::kNone;
         const std::uint32_t bridge =
             is_guard ? one.guards[operation.guard].bridge : operation.guard;
         if (bridge != CompiledLoop::kNone) text += " → " + link_to(bridge);
-        out_.write(element("tr", number(count ? std::to_string(*count) : "") + cell(text)));
+        out_.write(html_element("tr", number(count ? std::to_string(*count) : "") + cell(text)));
       }
     }
     if (is_open) out_.write("</table>");
@@ -243,9 +208,10 @@ class LoopPage {
     for (const auto& [number_of_guard, failures] : failed) {
       const CompiledLoop::Guard& guard = one.guards[number_of_guard];
       const CompiledLoop& bridge = loop(guard.bridge);
-      out_.write(element("tr", cell("0x" + to_hex(guard.address)) + cell(text_of(guard.operation)) +
-                                   number(failures) + cell(link_to(guard.bridge)) +
-                                   cell(place_text(bridge.function, bridge.file, bridge.line))));
+      out_.write(
+          html_element("tr", cell("0x" + to_hex(guard.address)) + cell(html_text(guard.operation)) +
+                                 number(failures) + cell(link_to(guard.bridge)) +
+                                 cell(place_text(bridge.function, bridge.file, bridge.line))));
     }
     out_.write("</table>");
   }

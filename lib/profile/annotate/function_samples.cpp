@@ -34,6 +34,7 @@ enum class Match : std::uint8_t { whole, without_tier, own_name, part, none };
 
 Match match_of(const FrameFunction& function, std::string_view query) {
   if (function.name.empty()) return Match::none;
+  if (query.empty()) return Match::part;
   if (function.name == query) return Match::whole;
   if (function.kind == FrameKind::jit) {
     if (without_tier(function.name) == query) return Match::without_tier;

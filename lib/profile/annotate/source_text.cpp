@@ -105,6 +105,22 @@ std::optional<std::string_view> SourceText::line(const std::string& file, std::u
   return found;
 }
 
+std::optional<std::string> SourceText::line_without_tabs(const std::string& file,
+                                                         std::uint32_t line) {
+  constexpr std::size_t kTab = 8;
+  const std::optional<std::string_view> found = this->line(file, line);
+  if (!found) return std::nullopt;
+  std::string text;
+  for (const char letter : *found) {
+    if (letter == '\t') {
+      text.append(kTab - text.size() % kTab, ' ');
+    } else {
+      text += letter;
+    }
+  }
+  return text;
+}
+
 std::optional<std::int64_t> SourceText::written_ns(const std::string& file) {
   const File& opened = open(file);
   if (!opened.input) return std::nullopt;

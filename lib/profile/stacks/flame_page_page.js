@@ -85,6 +85,7 @@ const KEYS = [
     const {compare} = CHOICES;
     change({compare: compare[(compare.indexOf(state.compare) + 1) % compare.length]});
   }]],
+  ...data.code ? [["c", "Show or hide the code of the selected function", () => change({hasCode: !state.hasCode})]] : [],
   ["Escape", "Leave the zoom; press again: clear the search; again: select all times", () => {
     if (chartPaths().some(({zoom}) => zoom !== 0)) change(state.view === "flame" ? {zoom: 0} : {callers: 0, callees: 0});
     else if (state.search || state.only.size > 0) change({search: "", only: new Set()});

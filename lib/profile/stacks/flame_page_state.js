@@ -85,6 +85,7 @@ const addressOf = () => {
   if (state.regex) parts.set("regex", "yes");
   for (const name of state.only) parts.append("only", name);
   if (state.zoom) parts.set("zoom", state.zoom);
+  if (!state.hasCode) parts.set("code", "no");
   if (state.view === "sandwich" && state.chosen !== null) {
     parts.set("of", state.chosen);
     for (const side of SIDES) if (state[side]) parts.set(side, state[side]);
@@ -141,6 +142,7 @@ const readAddress = () => {
   state.steps = parts.getAll("step").slice(0, 100).flatMap(readStep);
   state.search = parts.get("search") ?? "";
   state.regex = parts.get("regex") === "yes";
+  state.hasCode = parts.get("code") !== "no";
   state.only = new Set(parts.getAll("only").filter((name) => kinds.some((kind) => kind.name === name)));
   state.chosen = numberIn(parts.get("of"), isFunction);
   const [column, direction] = (parts.get("sort") ?? "").split(".");

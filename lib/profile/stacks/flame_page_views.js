@@ -100,6 +100,7 @@ const table = new FunctionTable(byId("table").querySelector("table"), {
   select: (key) => {
     table.select(key);
     describeFunction(key);
+    showCode();
   },
   open: (key) => {
     table.selected = key; // for the way back
@@ -296,5 +297,6 @@ const showAll = () => {
   showRange();
   showSearch();
   showViews();
+  showCode();
   strip.show(state.strip, selectionOf(), currentView().places, soughtPlaces());
 };

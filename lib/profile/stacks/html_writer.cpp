@@ -15,23 +15,7 @@
 namespace perfmap {
 namespace {
 
-/// JSON inside a page: a string must not end the enclosing element.
-void write_page_string(OutputFile& out, std::string_view bytes) {
-  std::string visible;
-  append_visible(visible, bytes);
-  std::string text = "\"";
-  for (const char c : visible) {
-    switch (c) {
-      case '"':
-      case '\\': text.append(1, '\\').append(1, c); break;
-      case '<': text += "\\u003c"; break;
-      case '>': text += "\\u003e"; break;
-      case '&': text += "\\u0026"; break;
-      default: text += c;
-    }
-  }
-  out.write(text += '"');
-}
+void write_page_string(OutputFile& out, std::string_view bytes) { out.write(page_string(bytes)); }
 
 /// Samples of one node of the tree and one event, counted by slots of time. The slots begin with
 /// 100 microseconds. They become twice as wide whenever there are too many counts, so memory and
@@ -146,6 +130,7 @@ class HtmlWriter : public StackWriter {
     write_functions();
     write_nodes();
     write_counts();
+    if (input_.code) out.write(",\"code\":" + input_.code());
     out.write("}");
     out.write(kAfterBody);
     return {};
@@ -304,6 +289,23 @@ class HtmlWriter : public StackWriter {
 };
 
 }  // namespace
+
+std::string page_string(std::string_view bytes) {
+  std::string visible;
+  append_visible(visible, bytes);
+  std::string text = "\"";
+  for (const char c : visible) {
+    switch (c) {
+      case '"':
+      case '\\': text.append(1, '\\').append(1, c); break;
+      case '<': text += "\\u003c"; break;
+      case '>': text += "\\u003e"; break;
+      case '&': text += "\\u0026"; break;
+      default: text += c;
+    }
+  }
+  return text += '"';
+}
 
 std::unique_ptr<StackWriter> make_html_writer(WriterInput input) {
   return std::make_unique<HtmlWriter>(std::move(input));

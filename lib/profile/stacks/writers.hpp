@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -21,6 +22,10 @@ std::string_view file_name_of(std::string_view path) noexcept;
 
 /// Whether a process has that name right after exec of that file: the kernel keeps 15 bytes.
 bool is_named_after(std::string_view comm, std::string_view path) noexcept;
+
+/// A string of JSON inside a page, in the form of append_visible(): it does not end the enclosing
+/// element.
+std::string page_string(std::string_view bytes);
 
 /// Control bytes and invalid UTF-8 as \xNN, so that a name is one word on one line.
 std::string escaped(std::string_view name);
@@ -145,6 +150,8 @@ struct WriterInput {
   StackProfile profile;
   StackWriter::Options options;
   std::optional<ComparedBaseline> baseline = {};  ///< for folded and html
+  /// html: makes the JSON value of the page's member "code" when all samples were added.
+  std::function<std::string()> code = {};
 };
 
 std::unique_ptr<StackWriter> make_folded_writer(WriterInput input);

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "perfmap/output_file.hpp"
 #include "perfmap/profile/module.hpp"
 #include "perfmap/profile/recording.hpp"
 #include "perfmap/profile/stack_writer.hpp"
@@ -137,7 +138,8 @@ struct MatchedFunction {
   std::vector<std::uint32_t> versions;  ///< for FunctionSamples::version()
 };
 
-/// Counts the samples of a recording at each address of the functions with a name.
+/// Counts the samples of a recording at each address of the functions with a name. An empty name is
+/// a part of all names.
 ///
 ///     FunctionSamples samples("fib");
 ///     StackOptions options = …;
@@ -224,6 +226,8 @@ class PERFMAP_API SourceText {
   /// The line without its newline; lines count from 1. Nothing if there is no such line. Valid as
   /// long as this object. The first look-up in a file reads it.
   std::optional<std::string_view> line(const std::string& file, std::uint32_t line);
+  /// The same for a listing: each tab becomes blanks up to the next column that is a multiple of 8.
+  std::optional<std::string> line_without_tabs(const std::string& file, std::uint32_t line);
   /// The last write of the file in nanoseconds; nothing if it cannot be used.
   std::optional<std::int64_t> written_ns(const std::string& file);
   /// Files that cannot be used, each once.
@@ -241,5 +245,44 @@ class PERFMAP_API SourceText {
   std::uint64_t left_ = kMaxTotal;
   std::vector<Error> failures_;
 };
+
+/// What is printed of a function.
+struct Annotation {
+  MatchedFunction function;
+  std::uint64_t samples = 0;  ///< of all functions
+  std::vector<CodeVersion> versions;
+  std::vector<std::optional<Disassembler>> disassemblers;  ///< by version
+};
+
+struct AnnotationPageOptions {
+  std::string recording;  ///< what the page calls it
+  bool instructions = true;
+  bool lines = true;  ///< source lines
+  /// Instructions without samples that the page has at most; code may be of any size. The page says
+  /// how many are left out.
+  std::uint64_t max_idle_rows = std::uint64_t{200} * 1000;
+};
+
+/// Writes one self-contained HTML page without scripts: for each version its source lines and
+/// instructions with their samples. Names and source lines may be any bytes: they appear in the
+/// form of append_visible(), and lines of more than 1000 bytes are cut. O(bytes of the code).
+PERFMAP_API void write_annotation_page(const Annotation& found,
+                                       const AnnotationPageOptions& options, SourceText& source,
+                                       OutputFile& out);
+
+/// The code in a page of StackFormat::html: bounds, so that browsers can open the page.
+struct PageCodeOptions {
+  std::size_t max_versions = 100;
+  std::size_t max_bytes = std::size_t{4} << 20;
+};
+
+/// Makes a writer of StackFormat::html whose page also shows code: for the versions with most
+/// samples the source lines, and the instructions near samples. `samples` has an empty name, and
+/// watches the reader of `table`; the writer adds the samples. Borrows all references until
+/// finish(). One thread at a time.
+PERFMAP_API std::unique_ptr<StackWriter> make_code_page_writer(
+    OutputFile& out, const FrameTable& table, StackProfile profile, StackWriter::Options writing,
+    FunctionSamples& samples, const Recording& recording, SourceText& source,
+    PageCodeOptions options = {});
 
 }  // namespace perfmap
