@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <csignal>
 #include <ctime>
 #include <fstream>
@@ -10,6 +11,7 @@
 #include <perfmap/text.hpp>
 #include <set>
 #include <string>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
 
@@ -45,6 +47,10 @@ struct Target {
   std::string archive;  ///< takes the place of the directory; empty: none
 
   const std::string& shown() const { return archive.empty() ? directory : archive; }
+  /// Beside the archive.
+  std::string page() const {
+    return archive.substr(0, archive.size() - kArchiveSuffix.size()) + ".html";
+  }
 };
 
 std::vector<std::string> own_environment() {
@@ -121,54 +127,82 @@ Result<Target> target_of(const RecordOptions& options) {
   } else if (options.archive) {
     target.archive = name.substr(0, name.find_last_not_of('/') + 1) + std::string(kArchiveSuffix);
   }
+  for (const std::string_view other : {".tar", ".tar.gz", ".tgz", ".tar.xz", ".zip"}) {
+    if (!name.ends_with(other)) continue;
+    return Failure({Errc::invalid_argument,
+                    "cannot create " + name + ": archives end in " + std::string(kArchiveSuffix),
+                    0,
+                    {}});
+  }
   target.directory = std::move(name);
   if (target.archive.empty()) return target;
-  const Result<OutputPlace> place = OutputPlace::find(target.archive, OutputPlace::Last::kept);
-  if (!place) return Failure(place.error());
-  if (place->existing() == nullptr) return target;
-  return Failure({Errc::refused, "cannot create " + target.archive + ": it exists", 0, {}});
+  std::vector<std::string> files = {target.archive};
+  if (options.open) files.push_back(target.page());
+  for (const std::string& file : files) {
+    const Result<OutputPlace> place = OutputPlace::find(file, OutputPlace::Last::kept);
+    if (!place) return Failure(place.error());
+    if (place->existing() == nullptr) continue;
+    return Failure({Errc::refused, "cannot create " + file + ": it exists", 0, {}});
+  }
+  return target;
 }
 
-volatile std::sig_atomic_t was_interrupted = 0;
+volatile std::sig_atomic_t interrupts = 0;
 
-/// While it lives, Ctrl-C and SIGTERM end the recording, not this program.
+/// While it lives, Ctrl-C, SIGTERM and a closed terminal end the recording, not this program, which
+/// then saves the names. Somebody who repeats it three times does not want to wait for that.
 class InterruptGuard {
  public:
   InterruptGuard() {
-    was_interrupted = 0;
+    interrupts = 0;
     struct sigaction action {};
-    action.sa_handler = [](int) { was_interrupted = 1; };
-    ::sigaction(SIGINT, &action, &before_[0]);
-    ::sigaction(SIGTERM, &action, &before_[1]);
+    action.sa_handler = [](int signal) {
+      constexpr int kMaxIgnored = 3;
+      constexpr int kStatusOfSignal = 128;
+      interrupts = interrupts + 1;
+      if (interrupts > kMaxIgnored) ::_exit(kStatusOfSignal + signal);
+    };
+    for (std::size_t i = 0; i < kEnds.size(); ++i) ::sigaction(kEnds[i], &action, &before_[i]);
   }
   ~InterruptGuard() {
-    ::sigaction(SIGINT, &before_[0], nullptr);
-    ::sigaction(SIGTERM, &before_[1], nullptr);
+    for (std::size_t i = 0; i < kEnds.size(); ++i) ::sigaction(kEnds[i], &before_[i], nullptr);
   }
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
  private:
-  std::array<struct sigaction, 2> before_ = {};
+  static constexpr std::array kEnds = {SIGINT, SIGTERM, SIGHUP};
+  std::array<struct sigaction, kEnds.size()> before_ = {};
 };
 
 /// Waits until perf ends, or the user interrupts. Returns perf's exit status. Meanwhile looks for
-/// processes below `pids` that have mounts of their own.
-int wait_for(PerfRun& perf, const std::vector<pid_t>& pids, ForeignMounts& mounts) {
+/// the processes below `pids`.
+int wait_for(PerfRun& perf, const std::vector<pid_t>& pids, ForeignMounts& mounts,
+             RecordedUsers& users) {
+  using std::chrono::steady_clock;
+  constexpr std::chrono::seconds kPatience(3);
   constexpr int kMoment = 50;
   constexpr int kMomentsPerLook = 4;
-  bool was_stopped = false;
+  int seen = 0;
+  steady_clock::time_point stopped;
   for (int moment = 0;; ++moment) {
     if (const auto status = perf.wait(kMoment)) return *status;
     if (moment % kMomentsPerLook == 0) {
-      mounts.look(pids);
-      mounts.look(descendants_of(pids));
+      const std::vector<pid_t> children = descendants_of(pids);
+      for (const std::vector<pid_t>& some : {pids, children}) {
+        mounts.look(some);
+        users.look(some);
+      }
     }
+    if (interrupts == seen) continue;
     // perf gets Ctrl-C of a terminal itself, but not a signal that was sent to this program alone.
-    if (was_interrupted != 0 && !was_stopped) {
+    if (seen == 0) {
       perf.stop();
-      was_stopped = true;
+      stopped = steady_clock::now();
+    } else if (steady_clock::now() - stopped > kPatience) {
+      ::kill(perf.pid(), SIGKILL);  // it hangs, for example in a FIFO with the name of a map
     }
+    seen = interrupts;
   }
 }
 
@@ -183,6 +217,7 @@ struct Session {
   int status = 0;                 // of perf
   std::vector<pid_t> asked = {};  // see LeftFiles
   ForeignMounts mounts = ForeignMounts();
+  RecordedUsers users = RecordedUsers();
 };
 
 Result<void> invalid(std::string why) {
@@ -368,6 +403,7 @@ Result<Kept> keep(const Session& session, const Console& console) {
   if (!recording) return Failure(recording.error());
   Result<RecordedJitOptions> jit = recorded_jit_options({});
   if (!jit) return Failure(jit.error());
+  jit->ran_as = [&session](pid_t pid, uid_t user) { return session.users.ran_as(pid, user); };
   NameKeeper keeper(session.directory);
   jit->on_found = [&keeper](pid_t pid, const Input& input, bool is_dump) {
     keeper.add(pid, input, is_dump);
@@ -471,7 +507,7 @@ ExitCode fail_without_recording(const Session& session, const Error& error,
   session.directory.discard();
   const std::string status = std::to_string(session.status);
   return console.fail("there is no recording: perf record ended with status " + status +
-                      (error.code == Errc::not_found ? "" : ": " + error.message));
+                      (session.status != 0 ? "" : ": " + error.message));
 }
 
 RecordingManifest manifest_of(const Session& session) {
@@ -487,11 +523,14 @@ RecordingManifest manifest_of(const Session& session) {
 Result<std::string> write_page(const Session& session, const Target& target,
                                const Console& console) {
   const std::string& directory = session.directory.path();
-  std::string page = directory + (target.archive.empty() ? "/flame.html" : ".html");
+  std::string page = target.archive.empty() ? directory + "/flame.html" : target.page();
   const std::array words = {"perfmap", "stacks", directory.c_str(), "-o", page.c_str()};
   const ParsedCommandLine stacks = parse_command_line(static_cast<int>(words.size()), words.data());
   const Console quiet(console.out(), ColorWish::never, true, false);
-  if (stacks.action && stacks.action(quiet) == ExitCode::ok) return page;
+  const mode_t before = ::umask(0077);  // stacks may contain secrets
+  const bool done = stacks.action && stacks.action(quiet) == ExitCode::ok;
+  ::umask(before);
+  if (done) return page;
   return Failure({Errc::io, "cannot write " + page, 0, {}});
 }
 
@@ -554,8 +593,8 @@ ExitCode run(const RecordOptions& options, const Console& console) {
   say_plan(*plan, console);
   Session session{options, pids, *directory, *std::move(plan), {}, file_time_now(), 0};
   session.perf = perf_options(options, pids, *directory, session.plan);
+  const InterruptGuard guard;
   {
-    const InterruptGuard guard;
     LivingNames living(pids, console);
     Result<PerfRun> perf = PerfRun::start(session.perf);
     if (!perf) {
@@ -563,7 +602,7 @@ ExitCode run(const RecordOptions& options, const Console& console) {
       return console.fail(perf.error());
     }
     const std::vector<pid_t> roots = pids.empty() ? std::vector{perf->pid()} : pids;
-    session.status = wait_for(*perf, roots, session.mounts);
+    session.status = wait_for(*perf, roots, session.mounts, session.users);
     living.end();
     session.asked = living.asked();
   }

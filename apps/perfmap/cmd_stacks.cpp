@@ -176,7 +176,10 @@ class ProcessNames {
     return process.pid == 0 ? nullptr : by_pid_(process, {});
   }
 
-  void warn() const { report_refused(refused_, console_); }
+  void warn() const {
+    report_refused(refused_, console_);
+    advise_on_foreign(refused_, console_);
+  }
 
  private:
   const StacksOptions& options_;

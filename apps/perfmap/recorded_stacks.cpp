@@ -43,6 +43,7 @@ Result<std::unique_ptr<Reading>> Reading::open(Input input, const RecordedStacks
 
 void Reading::warn(const Console& console) const {
   report_refused(refused_, console);
+  advise_on_foreign(refused_, console);
   warn_unreadable(reader_->failures(), console);
   note_without_lines(reader_->without_lines(), console);
   note_kernel(kernel_, console);

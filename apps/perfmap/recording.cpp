@@ -81,7 +81,6 @@ void report_refused(const RecordedRefusals& refused, const Console& console) {
     console.warn("foreign-owner: " + std::to_string(foreign.size() - kShownFiles) +
                  " more files of other users were not used");
   }
-  advise_on_foreign(refused, console);
 }
 
 void advise_on_foreign(const RecordedRefusals& refused, const Console& console) {

@@ -33,9 +33,9 @@ Result<RecordedJitOptions> recorded_jit_options(const RecordedSourceOptions& opt
 RecordingDiagnosis examine_recording(const Recording& recording, RecordedJitOptions jit,
                                      RecordedRefusals& refused);
 
-/// Prints which files were refused, and for files of other users the command that accepts them.
+/// Prints which files were refused.
 void report_refused(const RecordedRefusals& refused, const Console& console);
-/// Only that command.
+/// Prints the command that accepts files of other users, if some were refused.
 void advise_on_foreign(const RecordedRefusals& refused, const Console& console);
 
 /// Prints why kernel frames have no names, if names were needed. Call it at the end.

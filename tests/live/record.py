@@ -216,6 +216,39 @@ def planted_files_stay(cwd):
     assert read_manifest(f"{cwd}/p1")["files"] == []
 
 
+def names_of_others_are_refused(cwd):
+    """A file that is older than the process, and one of another user, are not copied."""
+    plant = "printf '0 7fffffffffff planted\\n' > /tmp/perf-$$.map; "
+    end = "; exec node hot.js 1"
+    done = run("record", "--runtime", "none", "-o", "old1", "--", "sh", "-c",
+               plant + "touch -d 2001-01-01 /tmp/perf-$$.map" + end, cwd=cwd)
+    assert read_manifest(f"{cwd}/old1")["files"] == [] and "older than the process" in done.stderr, done.stderr
+    if os.geteuid() == 0:
+        done = run("record", "--runtime", "none", "-o", "foreign1", "--", "sh", "-c",
+                   plant + "chown nobody /tmp/perf-$$.map" + end, cwd=cwd)
+        assert read_manifest(f"{cwd}/foreign1")["files"] == [], done.stderr
+        assert "belongs to user" in done.stderr and "--any-owner" not in done.stderr, done.stderr
+    for directory in ("old1", "foreign1"):
+        for pid in re.findall(r"node (\d+) ", done.stderr):
+            pathlib.Path(f"/tmp/perf-{pid}.map").unlink(missing_ok=True)
+
+
+def repeated_signals_keep_the_names(cwd):
+    for name, signals in (("twice1", (signal.SIGINT, signal.SIGINT)), ("hup1", (signal.SIGHUP,))):
+        going = subprocess.Popen([PERFMAP, "record", "-o", name, "--", "node", "hot.js", "20"], cwd=cwd,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+        recording = pathlib.Path(cwd, name, "perf.data")
+        while not recording.exists() or recording.stat().st_size == 0:
+            time.sleep(0.05)
+        time.sleep(1)  # until Node.js has compiled something
+        for one in signals:
+            going.send_signal(one)
+            time.sleep(0.1)
+        printed = going.communicate()[1]
+        assert going.returncode == 0, (name, going.returncode, printed)
+        assert len(read_manifest(f"{cwd}/{name}")["files"]) == 1, (name, printed)
+
+
 def main():
     with tempfile.TemporaryDirectory() as cwd:
         probe = subprocess.run(["perf", "record", "-q", "-o", f"{cwd}/probe", "true"],
@@ -226,7 +259,8 @@ def main():
     tests = [(statuses_are_true, None), (cpp_is_complete, "g++"), (node_is_named, "node"),
              (children_are_named, "node"),
              (ended_containers_are_named, "node"), (restarts_are_named, "node"), (ctrl_c_keeps_the_data, "node"),
-             (planted_files_stay, "node"), (java_is_named, "javac"), (living_jvm_is_asked, "javac"),
+             (planted_files_stay, "node"), (names_of_others_are_refused, "node"),
+             (repeated_signals_keep_the_names, "node"), (java_is_named, "javac"), (living_jvm_is_asked, "javac"),
              (jvm_that_forbids_attaching_is_left_alone, "javac"), (erlang_is_named, "erl"),
              (php_is_named, "php")]
     with tempfile.TemporaryDirectory() as cwd:

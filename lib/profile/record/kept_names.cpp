@@ -33,6 +33,10 @@ struct ProcessList {
   void on_mmap(const MmapEvent& event) { of(event.pid, event.time); }
   void on_comm(const CommEvent& event) {
     ProcessInfo& process = of(event.pid, event.time);
+    if (event.exec) {
+      process.began = ProcessBegin::executed;
+      process.since = event.time;
+    }
     if (event.pid == event.tid) process.comm = event.comm;
   }
   void on_fork(const ForkEvent& event) {

@@ -73,7 +73,11 @@ Result<RecordingDirectory> RecordingDirectory::create(const std::string& path) {
   }
   Result<std::string> absolute = absolute_path(name);
   if (!absolute) return Failure(absolute.error());
-  return RecordingDirectory(*std::move(absolute), !*usable);
+  RecordingDirectory directory(*std::move(absolute), !*usable);
+  // perf writes to it. A second recording that was started meanwhile finds it.
+  Result<void> taken = directory.write(std::string(kRecordingName), "");
+  if (!taken) return Failure(std::move(taken.error()));
+  return directory;
 }
 
 Result<void> RecordingDirectory::write(const std::string& name, std::string_view bytes) const {

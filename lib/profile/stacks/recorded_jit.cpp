@@ -574,6 +574,9 @@ void RecordedFiles::judge(std::vector<CandidateFile> files) {
     }
     std::string why =
         is_trusted(file.owner()) ? std::string() : objection_to(file, process_, lives_);
+    const bool is_of_stranger = !is_trusted(file.owner()) && options_.ran_as &&
+                                !options_.ran_as(process_.pid, file.owner());
+    if (why.empty() && is_of_stranger) why = "the process was not seen to run as that user";
     if (why.empty()) left.push_back(std::move(file));
     if (!why.empty()) refuse_foreign(file.input, std::move(why));
   }

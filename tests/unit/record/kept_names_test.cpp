@@ -192,6 +192,19 @@ TEST_CASE("only logs that a recorded and ended process left are removed", "[reco
   CHECK(remove_left_files(none, {}, processes).empty());
 }
 
+TEST_CASE("the users of processes are known after their end", "[record]") {
+  const Scratch scratch;
+  std::filesystem::create_directories(scratch / "proc/42");
+  RecordedUsers users({.proc = scratch / "proc"});
+  const std::vector<pid_t> pids = {42, 43};
+  users.look(pids);
+  std::filesystem::remove_all(scratch / "proc");
+  users.look(pids);
+  CHECK(users.ran_as(42, ::geteuid()));
+  CHECK_FALSE(users.ran_as(42, ::geteuid() + 1));
+  CHECK_FALSE(users.ran_as(43, ::geteuid()));
+}
+
 TEST_CASE("a copied file is removed only if it is still that file", "[record]") {
   const Scratch scratch;
   const pid_t ended = ended_pid();

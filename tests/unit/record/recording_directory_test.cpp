@@ -58,6 +58,13 @@ TEST_CASE("an empty directory is accepted, and remains", "[record]") {
   CHECK(std::filesystem::exists(scratch / "rec"));
 }
 
+TEST_CASE("an empty directory is one recording's", "[record]") {
+  const Scratch scratch;
+  std::filesystem::create_directory(scratch / "rec");
+  REQUIRE(RecordingDirectory::create(scratch / "rec"));
+  CHECK_FALSE(RecordingDirectory::create(scratch / "rec"));
+}
+
 TEST_CASE("a place that is in use is refused", "[record]") {
   const Scratch scratch;
   scratch.write("full/file", "x");
@@ -115,7 +122,7 @@ TEST_CASE("a failed recording leaves nothing, but what others have put there", "
   const Scratch scratch;
   Result<RecordingDirectory> directory = RecordingDirectory::create(scratch / "rec");
   REQUIRE(directory);
-  REQUIRE(directory->write("perf.data", "torn"));
+  scratch.write("rec/perf.data", "torn");
   REQUIRE(directory->write_below("ini", "perfmap.ini", "x"));
   directory->discard();
   CHECK_FALSE(std::filesystem::exists(scratch / "rec"));
@@ -131,13 +138,13 @@ TEST_CASE("files that are in an archive are removed, and others are kept", "[rec
   Result<RecordingDirectory> directory = RecordingDirectory::create(scratch / "rec");
   REQUIRE(directory);
   const std::vector<std::string> files = {"perf.data", "ini/perfmap.ini"};
-  REQUIRE(directory->write("perf.data", "x"));
+  scratch.write("rec/perf.data", "x");
   REQUIRE(directory->write_below("ini", "perfmap.ini", "x"));
   CHECK(directory->remove(files));
   CHECK_FALSE(std::filesystem::exists(scratch / "rec"));
   directory = RecordingDirectory::create(scratch / "rec");
   REQUIRE(directory);
-  REQUIRE(directory->write("perf.data", "x"));
+  scratch.write("rec/perf.data", "x");
   scratch.write("rec/late", "x");
   const Result<void> removed = directory->remove(files);
   REQUIRE_FALSE(removed);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -246,6 +247,22 @@ class PERFMAP_API ForeignMounts {
   struct Held;
   Roots roots_;
   std::vector<Held> held_;
+};
+
+/// The users that recorded processes ran as while they lived: a recording does not say. One thread
+/// at a time.
+class PERFMAP_API RecordedUsers {
+ public:
+  explicit RecordedUsers(Roots roots = {}) : roots_(std::move(roots)) {}
+
+  /// To be called again while the processes live, because they may change their user.
+  void look(std::span<const pid_t> pids);
+  /// Whether a process was seen as this user.
+  bool ran_as(pid_t pid, uid_t user) const;
+
+ private:
+  Roots roots_;
+  std::set<std::pair<pid_t, uid_t>> seen_;
 };
 
 /// Which files a recording leaves outside of its directory.

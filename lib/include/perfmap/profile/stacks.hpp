@@ -250,6 +250,9 @@ struct RecordedJitOptions {
   std::string symfs = {};  ///< directory below which paths of dumps are looked up
   /// Trust files of any owner, not only the process's user, ours and root.
   bool any_owner = false;
+  /// Whether a process that has ended ran as that user; a file of another user is then refused.
+  /// Null: that is unknown, and times decide.
+  std::function<bool(pid_t pid, uid_t user)> ran_as = nullptr;
   Overlap overlap = Overlap::last;
   /// Used for every process instead of a search: sources of the caller.
   std::shared_ptr<JitSources> given = nullptr;

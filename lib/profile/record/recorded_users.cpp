@@ -1,0 +1,20 @@
+#include <string>
+#include <sys/stat.h>
+
+#include "perfmap/profile/record.hpp"
+
+namespace perfmap {
+
+void RecordedUsers::look(std::span<const pid_t> pids) {
+  constexpr std::size_t kMaxPairs = 1 << 20;
+  for (const pid_t pid : pids) {
+    struct stat status {};
+    const std::string path = roots_.proc + "/" + std::to_string(pid);
+    if (::stat(path.c_str(), &status) != 0 || seen_.size() == kMaxPairs) continue;
+    seen_.emplace(pid, status.st_uid);
+  }
+}
+
+bool RecordedUsers::ran_as(pid_t pid, uid_t user) const { return seen_.contains({pid, user}); }
+
+}  // namespace perfmap
