@@ -120,9 +120,7 @@ Result<Input> open_recording_input(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
     return Failure({Errc::unsupported,
-                    path +
-                        " is a directory, but not one of a recording that you may read: it has "
-                        "no " +
+                    path + " is a directory, but not of a recording: it has no readable " +
                         std::string(kRecordingName),
                     0,
                     {}});
