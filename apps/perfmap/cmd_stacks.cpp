@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <perfmap/json.hpp>
 #include <perfmap/profile/annotate.hpp>
 #include <perfmap/profile/module.hpp>
@@ -364,10 +365,13 @@ ExitCode write_stacks(const StacksOptions& given, const Console& console) {
     const Result<void> fits = check_not_terminal(options, console);
     return fits ? write_named_profile(options, *input, console) : console.fail(fits.error());
   }
-  FunctionSamples samples("");
-  SourceText source(options.symfs);
+  // For --code: of all functions.
+  std::optional<FunctionSamples> samples;
+  std::optional<SourceText> source;
   if (options.code) {
-    options.watch = [&samples](StackOptions& stacks) { samples.watch(stacks); };
+    samples.emplace("");
+    source.emplace(options.symfs);
+    options.watch = [&samples](StackOptions& stacks) { samples->watch(stacks); };
   }
   Result<std::unique_ptr<Reading>> reading =
       Reading::open(*std::move(input), options, names_of(options), console);
@@ -384,10 +388,9 @@ ExitCode write_stacks(const StacksOptions& given, const Console& console) {
     StackWriter::Options writing = options.writing;
     writing.lines = options.lines || options.inlines;
     writing.doubt_kinds = console.verbose();
-    writer = options.code
-                 ? make_code_page_writer(*out, reader.table(), std::move(profile), writing, samples,
-                                         (*reading)->recording(), source)
-                 : StackWriter::make(format, *out, reader.table(), std::move(profile), writing);
+    writer = samples ? make_code_page_writer(*out, reader.table(), std::move(profile), writing,
+                                             *samples, (*reading)->recording(), *source)
+                     : StackWriter::make(format, *out, reader.table(), std::move(profile), writing);
   }
   Diagnostics problems(3);
   std::set<std::uint32_t> events;
