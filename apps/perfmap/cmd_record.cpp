@@ -4,6 +4,7 @@
 #include <chrono>
 #include <csignal>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <perfmap/profile/archive.hpp>
 #include <perfmap/profile/doctor.hpp>
@@ -523,7 +524,8 @@ RecordingManifest manifest_of(const Session& session) {
 Result<std::string> write_page(const Session& session, const Target& target,
                                const Console& console) {
   const std::string& directory = session.directory.path();
-  std::string page = target.archive.empty() ? directory + "/flame.html" : target.page();
+  std::string page = target.archive.empty() ? directory + "/flame.html"
+                                            : std::filesystem::absolute(target.page()).string();
   const std::array words = {"perfmap", "stacks", directory.c_str(), "-o", page.c_str()};
   const ParsedCommandLine stacks = parse_command_line(static_cast<int>(words.size()), words.data());
   const Console quiet(console.out(), ColorWish::never, true, false);
