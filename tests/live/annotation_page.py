@@ -15,20 +15,12 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/support"))
-from browser import Browser  # noqa: E402
+from browser import browser_or_skip  # noqa: E402
 
-program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-if program is None:
-    print("skipped: there is no Chromium")
-    sys.exit(77)
 signal.alarm(120)
 perfmap = pathlib.Path(sys.argv[1]).resolve()
 scratch = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-try:
-    browser = Browser(program, f"{scratch.name}/browser")
-except (EOFError, BrokenPipeError):
-    print(f"skipped: {program} does not run here")
-    sys.exit(77)
+browser = browser_or_skip(scratch.name)
 TALLY = ROOT / "tests/wild/tally"
 HOSTILE = ROOT / "tests/golden/annotate/html-hostile-source"
 NODE = ROOT / "tests/wild/node"

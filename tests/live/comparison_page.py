@@ -5,7 +5,6 @@ The page shows the samples of the folded output of both recordings. With FOLDER,
 import base64
 import json
 import pathlib
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,20 +13,12 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/support"))
-from browser import Browser  # noqa: E402
+from browser import browser_or_skip  # noqa: E402
 
-program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-if program is None:
-    print("skipped: there is no Chromium")
-    sys.exit(77)
 signal.alarm(120)
 scratch = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
 page = pathlib.Path(scratch.name) / "page.html"
-try:
-    browser = Browser(program, f"{scratch.name}/browser")
-except (EOFError, BrokenPipeError):
-    print(f"skipped: {program} does not run here")
-    sys.exit(77)
+browser = browser_or_skip(scratch.name)
 CASE = ROOT / "tests/golden/report/baseline"
 
 
@@ -166,4 +157,4 @@ assert browser.value("document.title") != "broken"
 assert any(row[0].startswith("</script><script>") for row in rows()), rows()
 assert browser.said == [], browser.said
 browser.close()
-print(f"{program} shows a change from {totals[0]} to {totals[1]} samples")
+print(f"the page shows a change from {totals[0]} to {totals[1]} samples")

@@ -6,7 +6,6 @@ its address contains its state, and it logs nothing to the console.
 import collections
 import pathlib
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,20 +16,12 @@ import xml.dom.minidom
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/support"))
-from browser import Browser
+from browser import browser_or_skip
 
-program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-if program is None:
-    print("skipped: there is no Chromium")
-    sys.exit(77)
 signal.alarm(400)
 scratch = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
 page = pathlib.Path(scratch.name) / "page.html"
-try:
-    browser = Browser(program, f"{scratch.name}/browser")
-except (EOFError, BrokenPipeError):
-    print(f"skipped: {program} does not run here")
-    sys.exit(77)
+browser = browser_or_skip(scratch.name)
 
 
 def write_page(text, *options):
@@ -825,4 +816,4 @@ print(f"five views of 50 000 distinct stacks: {time.monotonic() - began:.1f} s")
 assert time.monotonic() - began < 60
 assert browser.said == [], browser.said
 browser.close()
-print(f"{program} shows {whole} samples")
+print(f"the page shows {whole} samples")

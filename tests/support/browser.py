@@ -2,7 +2,9 @@
 messages of the DevTools protocol, JSON terminated by NUL, on descriptors 3 and 4."""
 import json
 import os
+import shutil
 import subprocess
+import sys
 
 
 KEY_CODES = {"Enter": 13, "Escape": 27}
@@ -112,3 +114,16 @@ class Browser:
         except (EOFError, BrokenPipeError):
             pass
         self.process.wait(30)
+
+
+def browser_or_skip(scratch):
+    """A browser whose files are in the directory `scratch`; ends the test with status 77 if there is none."""
+    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if program is None:
+        print("skipped: there is no Chromium")
+        sys.exit(77)
+    try:
+        return Browser(program, f"{scratch}/browser")
+    except (EOFError, BrokenPipeError):
+        print(f"skipped: {program} does not run here")
+        sys.exit(77)
