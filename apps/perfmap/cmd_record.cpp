@@ -151,7 +151,7 @@ Result<Target> target_of(const RecordOptions& options) {
 volatile std::sig_atomic_t interrupts = 0;
 
 /// While it lives, Ctrl-C, SIGTERM and a closed terminal end the recording, not this program, which
-/// then saves the names. Somebody who repeats it three times does not want to wait for that.
+/// then saves the names. The fourth signal ends the program at once.
 class InterruptGuard {
  public:
   InterruptGuard() {

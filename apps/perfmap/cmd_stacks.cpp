@@ -350,6 +350,28 @@ ExitCode write_comparison(const StacksOptions& options, StackFormat format,
   return ExitCode::ok;
 }
 
+/// What --code needs: the samples of all functions, and their source.
+struct CodeOfStacks {
+  explicit CodeOfStacks(const std::string& symfs) : samples(""), source(symfs) {}
+
+  FunctionSamples samples;
+  SourceText source;
+};
+
+std::unique_ptr<StackWriter> make_writer(const StacksOptions& options, StackFormat format,
+                                         Reading& reading, CodeOfStacks* code, OutputFile& out,
+                                         const Console& console) {
+  StackProfile profile = profile_of(reading.recording());
+  profile.exporter = std::string("perfmap ") + PERFMAP_VERSION;
+  StackWriter::Options writing = options.writing;
+  writing.lines = options.lines || options.inlines;
+  writing.doubt_kinds = console.verbose();
+  const FrameTable& table = reading.reader().table();
+  if (code == nullptr) return StackWriter::make(format, out, table, std::move(profile), writing);
+  return make_code_page_writer(out, table, std::move(profile), writing, code->samples,
+                               reading.recording(), code->source);
+}
+
 /// Writes the stacks of a recording.
 ExitCode write_stacks(const StacksOptions& given, const Console& console) {
   StacksOptions options = given;
@@ -365,13 +387,10 @@ ExitCode write_stacks(const StacksOptions& given, const Console& console) {
     const Result<void> fits = check_not_terminal(options, console);
     return fits ? write_named_profile(options, *input, console) : console.fail(fits.error());
   }
-  // For --code: of all functions.
-  std::optional<FunctionSamples> samples;
-  std::optional<SourceText> source;
+  std::unique_ptr<CodeOfStacks> code;
   if (options.code) {
-    samples.emplace("");
-    source.emplace(options.symfs);
-    options.watch = [&samples](StackOptions& stacks) { samples->watch(stacks); };
+    code = std::make_unique<CodeOfStacks>(options.symfs);
+    options.watch = [&code](StackOptions& stacks) { code->samples.watch(stacks); };
   }
   Result<std::unique_ptr<Reading>> reading =
       Reading::open(*std::move(input), options, names_of(options), console);
@@ -383,14 +402,7 @@ ExitCode write_stacks(const StacksOptions& given, const Console& console) {
     Result<OutputFile> opened = open_output(options.output);
     if (!opened) return console.fail(opened.error());
     out.emplace(*std::move(opened));
-    StackProfile profile = profile_of((*reading)->recording());
-    profile.exporter = std::string("perfmap ") + PERFMAP_VERSION;
-    StackWriter::Options writing = options.writing;
-    writing.lines = options.lines || options.inlines;
-    writing.doubt_kinds = console.verbose();
-    writer = samples ? make_code_page_writer(*out, reader.table(), std::move(profile), writing,
-                                             *samples, (*reading)->recording(), *source)
-                     : StackWriter::make(format, *out, reader.table(), std::move(profile), writing);
+    writer = make_writer(options, format, **reading, code.get(), *out, console);
   }
   Diagnostics problems(3);
   std::set<std::uint32_t> events;
