@@ -113,7 +113,8 @@ def check_stacks(data, log, loops, wanted):
         if loop:
             assert leaf["name"] == loop.name, (leaf, loop.name)
             named += 1
-            check_line(leaf.get("file"), leaf.get("line"), loop, int(leaf["ip"], 16))
+            # Without a known line, "file" is "" and "line" is 0.
+            check_line(leaf["file"] or None, leaf["line"] or None, loop, int(leaf["ip"], 16))
     assert named == wanted, (named, wanted)
 
 
