@@ -6,17 +6,14 @@
 
 #include "dwarf/cfi_table.hpp"
 #include "support/catch.hpp"
+#include "support/sanitizer.hpp"
 #include "support/skip.hpp"
 
 using namespace perfmap;
 
 namespace {
 
-#ifdef __SANITIZE_ADDRESS__
-constexpr std::size_t kMaxFdes = 500;
-#else
-constexpr std::size_t kMaxFdes = 40'000;
-#endif
+const std::size_t kMaxFdes = test::has_address_sanitizer() ? 500 : 40'000;
 
 /// First addresses of FDEs, from the table of .eh_frame_hdr in the encoding of x86-64 linkers.
 std::vector<Address> begins_of(const Module& module) {
