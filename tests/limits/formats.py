@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 import growth as measuring
-from growth import FACTORS, INPUT, MAX_EXPONENT, Growth
+from growth import FACTORS, INPUT, MAX_EXPONENT, Growth, grown
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from support.perf_data import ANONYMOUS, PerfData
@@ -329,13 +329,12 @@ def main():
         place = pathlib.Path(folder)
         names = place / "names.map"
         names.write_bytes(perf_map(1000))
-        for cases in (readers, outputs):
-            for title, words, shape, count in cases(names):
-                growth.run(title, [perfmap, *words], lambda factor: shape(factor * count))
+        growth.run_all((title, [perfmap, *words], grown(shape, count))
+                       for cases in (readers, outputs) for title, words, shape, count in cases(names))
+        growth.run_all((title, in_shell(perfmap, 'exec "$@" <input', *words), grown(shape, count))
+                       for title, words, shape, count in filters(names))
         growth.run(OTHERS[0], in_shell(perfmap, f"cp -r {snapshot(place)}/. . && " + 'exec "$@"', "info", "."),
                    lambda factor: manifest(factor * 500), name="manifest.json")
-        for title, words, shape, count in filters(names):
-            growth.run(title, in_shell(perfmap, 'exec "$@" <input', *words), lambda factor: shape(factor * count))
         if shutil.which("gcc"):
             data = place / "image.data"
             images = {factor: elf(factor * 400) for factor in (0, *growth.factors)}

@@ -10,7 +10,10 @@ make_input(0) is the smallest valid input. What the command uses for that one is
 it uses above the base counts.
 """
 import collections
+import concurrent.futures
+import functools
 import math
+import os
 import pathlib
 import subprocess
 import sys
@@ -24,6 +27,8 @@ LEAST_CPU = 2_000_000
 # A command that uses more is not run with longer inputs.
 MAX_MEMORY = 1 << 30
 MAX_SECONDS = 60
+# So many commands run at the same time.
+JOBS = min(2, os.cpu_count() or 1)
 # What grows too fast is measured again so often, unless it takes longer than that.
 AGAIN = 5
 MAX_CPU_AGAIN = 5_000_000_000
@@ -37,6 +42,16 @@ class Broken(Exception):
     """Has the reason as its message."""
 
 
+@functools.lru_cache(maxsize=64)  # several commands read the same
+def made(shape, count):
+    return shape(count)
+
+
+def grown(shape, count):
+    """make_input() for inputs of shape(count) at factor 1."""
+    return lambda factor: made(shape, factor * count)
+
+
 def exponent(values, factors, least):
     """Of values that grow with their factors: 1 is linear, 2 quadratic."""
     first, last = (max(value, least) for value in (values[0], values[-1]))
@@ -45,8 +60,8 @@ def exponent(values, factors, least):
 
 class Growth:
     """`measured` is the path of the program built from measured.c. Memory and time are the least of
-    `runs` runs for the base and for the first and the last factor, as these decide. If they grow too
-    fast, all three are measured again, as other programs disturb."""
+    `runs` runs for the base and for the first factor: if one is too large, growth is not seen. One run of the others is
+    enough: what grows too fast is measured again, as other programs disturb."""
 
     def __init__(self, measured, factors=FACTORS, runs=2, statuses=(0, 1)):
         self.measured = str(pathlib.Path(measured).resolve())
@@ -85,8 +100,7 @@ class Growth:
             base = use(0, self.runs)
             uses = []
             for factor in self.factors:
-                decides = factor in (self.factors[0], self.factors[-1])
-                uses.append(use(factor, self.runs if decides else 1))
+                uses.append(use(factor, self.runs if factor == self.factors[0] else 1))
                 if uses[-1].memory > MAX_MEMORY:
                     break
             if len(uses) == 1:
@@ -133,6 +147,26 @@ class Growth:
         except (Broken, subprocess.TimeoutExpired) as error:
             print(f"{title}: {error}", flush=True)
             self.failures.append(f"{title}: {error}")
+
+    def run_all(self, cases):
+        """run() of the words of each case, several at a time. They disturb each other, so each that grows too fast
+        is measured again when no other one runs."""
+        def first(case):
+            title, command, make_input, *max_cpu = case
+            try:
+                found = self.exponents(command, make_input)
+            except (Broken, subprocess.TimeoutExpired):
+                return None
+            return found if found.memory <= MAX_EXPONENT and found.cpu <= (*max_cpu, MAX_EXPONENT)[0] else None
+
+        cases = list(cases)
+        with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
+            results = list(pool.map(first, cases))
+        for (title, *words), found in zip(cases, results):
+            if found is None:
+                self.run(title, *words)
+            else:
+                self.check(title, found, *words[2:])
 
     def finish(self):
         """The status for sys.exit()."""

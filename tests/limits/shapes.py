@@ -5,7 +5,7 @@ import sys
 import tempfile
 
 from formats import BEGIN, SteadyGrowth, in_shell, load, message, number, perf_map, shuffled, varint
-from growth import INPUT
+from growth import INPUT, grown
 
 # Numbers that have one remainder in hash tables of many sizes.
 ALIKE = 1056323
@@ -115,8 +115,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         names = pathlib.Path(folder) / "names.map"
         names.write_bytes(perf_map(1000))
-        for title, words, shape, count in cases(names):
-            growth.run(title, [perfmap, *words], lambda factor: shape(factor * count))
+        growth.run_all((title, [perfmap, *words], grown(shape, count)) for title, words, shape, count in cases(names))
         growth.run("perf script text of many processes",
                    in_shell(perfmap, 'exec "$@" <input', "resolve", "--perf-script"),
                    lambda factor: script_of_processes(factor * 500))

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 
-from growth import INPUT, MAX_EXPONENT, Growth
+from growth import INPUT, MAX_EXPONENT, Growth, grown
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from support.perf_data import ANONYMOUS, PerfData
@@ -185,9 +185,9 @@ def main():
     subjects = (("stacks", [perfmap, "stacks", "--threads", "1", INPUT], recording, 1, MAX_EXPONENT),
                 ("doctor", [perfmap, "doctor", INPUT], recording, 1, MAX_EXPONENT),
                 ("tracker", [tracker, INPUT], events, 2, 1.35))
-    for subject, command, written, times, max_cpu in subjects:
-        for title, (shape, count) in SHAPES.items():
-            growth.run(f"{subject}, {title}", command, lambda factor: written(shape, factor * times * count), max_cpu)
+    growth.run_all((f"{subject}, {title}", command, grown(functools.partial(written, shape), times * count), max_cpu)
+                   for subject, command, written, times, max_cpu in subjects
+                   for title, (shape, count) in SHAPES.items())
     sys.exit(growth.finish())
 
 

@@ -17,18 +17,21 @@ bash)
   }
   ;;
 zsh)
+  # compinit reads all completion functions once, and then its dump of them.
+  dump=$(mktemp -d)
+  trap 'rm -r "$dump"' EXIT
   answer() {
     line="$*"
-    SOURCE=$source LINE=$line zsh -f -c '
+    SOURCE=$source LINE=$line DUMP=$dump/dump zsh -f -c '
       zmodload zsh/zpty
       zpty complete zsh -f -i
-      zpty -w complete "PROMPT=; unsetopt zle_bracketed_paste 2>/dev/null; fpath=($SOURCE/completions \$fpath); autoload -Uz compinit; compinit -D -u"
-      zpty -w complete "zstyle \":completion:*\" list-prompt \"\"; LISTMAX=10000; bindkey \"^I\" complete-word; bindkey \"^X\" list-choices; stty -echo columns 200; echo RE\"\"ADY"
+      zpty -w complete "PROMPT=; unsetopt zle_bracketed_paste 2>/dev/null; fpath=($SOURCE/completions \$fpath); autoload -Uz compinit; compinit -u -d $DUMP"
+      zpty -w complete "zstyle \":completion:*\" list-prompt \"\"; LISTMAX=10000; stty -echo columns 200"
+      # The list is complete when the widget prints the mark after it.
+      zpty -w complete "list() { zle list-choices; zle -R; print -n LIS\"\"TED }; zle -N list; bindkey \"^X\" list; echo RE\"\"ADY"
       while zpty -r complete text; do [[ $text == *READY* ]] && break; done
       zpty -w -n complete "$LINE"$'"'"'\C-x'"'"'
-      sleep 1
-      zpty -w -n complete $'"'"'\C-u'"'"'"echo DO\"\"NE"$'"'"'\n'"'"'
-      while zpty -r complete text; do print -r -- "$text"; [[ $text == *DONE* ]] && break; done
+      zpty -r -m complete text "*LISTED*" && print -r -- "$text"
       zpty -d complete' | tr ' ' '\n' | sed 's/\x1b\[[0-9;?]*[a-zA-Z]//g' | tr -d '\r'
   }
   ;;
