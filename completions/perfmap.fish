@@ -321,7 +321,7 @@ complete -c perfmap -n '__fish_seen_subcommand_from report' -l comm -x -d 'Use o
 complete -c perfmap -n '__fish_seen_subcommand_from report' -l event -x -d 'Use only samples of these events'
 complete -c perfmap -n '__fish_seen_subcommand_from report; and not __perfmap_given value --from' -l from -x -d 'Use only samples from this time on, in seconds of the recording\'s clock'
 complete -c perfmap -n '__fish_seen_subcommand_from report; and not __perfmap_given value --to-time' -l to-time -x -d 'Use only samples up to and including this time; a time with six decimals, as perf prints it, includes the whole microsecond'
-complete -c perfmap -n '__fish_seen_subcommand_from report; and not __perfmap_given flag --inlines' -l inlines -d 'Count inlined functions by their own names'
+complete -c perfmap -n '__fish_seen_subcommand_from report; and not __perfmap_given flag --inlines --no-inlines' -l inlines -l no-inlines -d 'Count inlined functions by their own names (default), or as part of the function that contains their code'
 complete -c perfmap -n '__fish_seen_subcommand_from report; and not __perfmap_given flag --no-demangle' -l no-demangle -d 'Do not demangle names'
 complete -c perfmap -n '__fish_seen_subcommand_from report; and not __perfmap_given flag --no-kernel' -l no-kernel -d 'Omit kernel frames'
 complete -c perfmap -n '__fish_seen_subcommand_from report; and not __perfmap_given flag --no-merge-tiers' -l no-merge-tiers -d 'Count the compiler tiers of a function separately'

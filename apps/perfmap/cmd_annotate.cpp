@@ -5,8 +5,10 @@
 #include <perfmap/profile/stacks.hpp>
 #include <perfmap/text.hpp>
 #include <set>
+#include <span>
 #include <string>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -40,8 +42,9 @@ std::string file_name(std::string_view path) {
 /// Writes an annotation as text; on a terminal with colours.
 class TextWriter {
  public:
-  TextWriter(OutputFile& out, bool color, SourceText& source)
-      : out_(out), color_(color), source_(source) {}
+  /// Source lines end at `width` columns; 0: unlimited.
+  TextWriter(OutputFile& out, bool color, std::size_t width, SourceText& source)
+      : out_(out), color_(color), width_(width), source_(source) {}
 
   void write(const Annotation& found, const AnnotateOptions& options) {
     for (std::size_t i = 0; i < found.versions.size(); ++i) {
@@ -75,6 +78,8 @@ class TextWriter {
     out_.write(": " + counted(version.self, "sample") + ", " + percent(version.self, all) +
                " of all; " + std::to_string(version.total) + " with its callees\n");
     std::string where = version.tier.empty() ? "  " : "  " + shown(version.tier) + ", ";
+    if (!version.inlined_into.empty())
+      where += "inlined into " + shown(version.inlined_into) + ", ";
     where += shown(version.module) + ", 0x" + to_hex(version.range.begin);
     if (version.range.size != 0) where += ", " + counted(version.range.size, "byte");
     if (version.since) where += ", from " + seconds_text(*version.since) + " s";
@@ -125,10 +130,10 @@ class TextWriter {
 
   void write_source(const CodeVersion& version, const SourcePlace& place) {
     const std::string& file = version.files[place.file];
-    out_.write(std::string(24, ' ') + "| ");
+    out_.write(std::string(kCountColumns, ' ') + "| ");
     std::string text = shown(file_name(file)) + ":" + std::to_string(place.line);
     if (const auto line = source_.line_without_tabs(file, place.line)) text += "  " + shown(*line);
-    paint(kCyan, text);
+    paint(kCyan, fitting(std::move(text), kCountColumns + 2));
     out_.write("\n");
   }
 
@@ -146,7 +151,7 @@ class TextWriter {
       const bool is_new_file = last == nullptr || last->file != line.file;
       if (is_new_file) write_file(version.files[line.file]);
       const bool is_near = !is_new_file && line.line - last->line <= kGap;
-      if (!is_new_file && !is_near) out_.write(std::string(24, ' ') + "|     ...\n");
+      if (!is_new_file && !is_near) out_.write(std::string(kCountColumns, ' ') + "|     ...\n");
       for (std::uint32_t n = is_near ? last->line + 1 : line.line; n < line.line; ++n) {
         if (source_.line(version.files[line.file], n)) write_line({line.file, n, 0, 0}, version);
       }
@@ -157,7 +162,7 @@ class TextWriter {
   }
 
   void write_file(const std::string& file) {
-    out_.write(std::string(24, ' ') + "| ");
+    out_.write(std::string(kCountColumns, ' ') + "| ");
     paint(kCyan, shown(file));
     out_.write("\n");
   }
@@ -167,7 +172,23 @@ class TextWriter {
     std::string number = std::to_string(line.line);
     number.insert(0, 7 - std::min<std::size_t>(7, number.size()), ' ');
     const auto text = source_.line_without_tabs(version.files[line.file], line.line);
-    out_.write(number + (text && !text->empty() ? "  " + shown(*text) : "") + "\n");
+    if (text && !text->empty()) number += "  " + shown(*text);
+    out_.write(fitting(std::move(number), kCountColumns + 2) + "\n");
+  }
+
+  /// The text, or its beginning and "…" if it does not fit into a line after `used` columns.
+  std::string fitting(std::string text, std::size_t used) const {
+    constexpr std::size_t kLeast = 20;
+    if (width_ < used + kLeast) return text;
+    const std::size_t room = width_ - used;
+    const auto is_inside = [&](std::size_t at) { return (text[at] & '\xc0') == '\x80'; };
+    std::size_t columns = 0, end = 0;  // `end` is that of the columns but the last
+    for (std::size_t at = 0; at < text.size(); ++at) {
+      if (is_inside(at)) continue;
+      if (columns + 1 == room) end = at;
+      if (columns++ == room) return text.substr(0, end) + "…";
+    }
+    return text;
   }
 
   /// Samples without a line.
@@ -179,8 +200,11 @@ class TextWriter {
     out_.write("      -  (no line)\n");
   }
 
+  static constexpr std::size_t kCountColumns = 24;
+
   OutputFile& out_;
   bool color_;
+  std::size_t width_;
   SourceText& source_;
 };
 
@@ -213,6 +237,7 @@ class AnnotationJson {
     json_.name_members(version.name);
     json_.member("kind", to_string(version.kind));
     json_.member("tier", version.tier);
+    if (!version.inlined_into.empty()) json_.text_members("inlined_into", version.inlined_into);
     json_.text_members("module", version.module);
     json_.key("start");
     json_.address(version.range.begin);
@@ -346,6 +371,21 @@ Result<void> add_versions(const AnnotateOptions& options, const FunctionSamples&
 /// must be possible.
 Result<void> add_disassemblers(const AnnotateOptions& options, Annotation& found,
                                const Console& console) {
+  const bool must_be = options.only_asm || options.both;
+  const bool has_code = std::ranges::any_of(
+      found.versions, [](const CodeVersion& version) { return !version.code.empty(); });
+  if (must_be && !has_code) {
+    const CodeVersion& first = found.versions.front();
+    const std::string advice =
+        first.kind == FrameKind::jit
+            ? reason_for_no_lines({.name = first.name, .kind = first.kind}, {})
+            : "";
+    return Failure({Errc::not_found,
+                    "the instructions of '" + found.function.name +
+                        "' are unknown: " + first.no_code + (advice.empty() ? "" : "; " + advice),
+                    0,
+                    {}});
+  }
   std::string told;
   for (const CodeVersion& version : found.versions) {
     found.disassemblers.emplace_back();
@@ -353,13 +393,26 @@ Result<void> add_disassemblers(const AnnotateOptions& options, Annotation& found
     Result<Disassembler> opened = Disassembler::open(version.machine);
     if (opened) {
       found.disassemblers.back().emplace(*std::move(opened));
-    } else if (options.only_asm || options.both) {
+    } else if (must_be) {
       return Failure(std::move(opened.error()));
     } else if (std::exchange(told, opened.error().message) != opened.error().message) {
       console.warn("instructions have no text: " + told);
     }
   }
   return {};
+}
+
+/// Prints why there are no source lines, and what adds them.
+void note_lines(const AnnotateOptions& options, const Annotation& found,
+                std::span<const std::string> without_lines, const Console& console) {
+  if (!options.wants_source()) return;
+  std::set<std::string> told;
+  for (const CodeVersion& version : found.versions) {
+    if (!version.places.empty()) continue;
+    const std::string why = reason_for_no_lines(
+        {.name = version.name, .module = version.module, .kind = version.kind}, without_lines);
+    if (!why.empty() && told.insert(why).second) console.note("no source lines: " + why);
+  }
 }
 
 /// Prints which source files are missing, or newer than the code.
@@ -382,13 +435,15 @@ void note_sources(const Annotation& found, SourceText& source, const Recording& 
 Result<void> write_all(const AnnotateOptions& options, const Annotation& found, SourceText& source,
                        const Console& console) {
   if (options.format == "text" && options.output == "-") {
-    console.with_colors(
-        [&](OutputFile& out, bool color) { TextWriter(out, color, source).write(found, options); });
+    const std::size_t width = console.out_is_terminal() ? terminal_width(STDOUT_FILENO) : 0;
+    console.with_colors([&](OutputFile& out, bool color) {
+      TextWriter(out, color, width, source).write(found, options);
+    });
     return {};
   }
   Result<OutputFile> out = open_output(options.output);
   if (!out) return Failure(std::move(out.error()));
-  if (options.format == "text") TextWriter(*out, false, source).write(found, options);
+  if (options.format == "text") TextWriter(*out, false, 0, source).write(found, options);
   if (options.format == "json") AnnotationJson(*out, source).write(found, options);
   if (options.format == "html") {
     AnnotationPageOptions page{.recording = file_name(options.recording)};
@@ -437,7 +492,7 @@ ExitCode annotate(const AnnotateOptions& given, const Console& console) {
   FunctionSamples samples(options.function);
   options.watch = [&samples](StackOptions& stacks) { samples.watch(stacks); };
   Result<std::unique_ptr<Reading>> reading =
-      Reading::open(*std::move(input), options, StackOptions::Names::symbols, console);
+      Reading::open(*std::move(input), options, StackOptions::Names::inlines, console);
   if (!reading) return console.fail(reading.error());
   StackReader& reader = (*reading)->reader();
   Diagnostics problems(3);
@@ -455,6 +510,7 @@ ExitCode annotate(const AnnotateOptions& given, const Console& console) {
   const Result<void> written = write_all(options, *found, source, console);
   if (!written) return console.fail(written.error());
   note_sources(*found, source, (*reading)->recording(), console);
+  note_lines(options, *found, reader.without_lines(), console);
   return ExitCode::ok;
 }
 

@@ -40,11 +40,18 @@ struct ProcessSource {
   std::size_t count = 0;
   Error why_none;  ///< where there is no file
 };
+/// A recording directory among the sources, and its files.
+struct RecordedSource {
+  std::string directory;
+  std::size_t first = 0;
+  std::size_t count = 0;
+};
 struct LintSources {
   std::vector<LintSource> files;
   /// Of each file: the pids of its process, if it is in a snapshot.
   std::vector<std::vector<pid_t>> namespace_pids;
   std::vector<ProcessSource> processes;
+  std::vector<RecordedSource> recordings;
   bool misses_any = false;  ///< some could not be opened, which was reported
 };
 
@@ -122,6 +129,9 @@ Result<LintSources> open_lint_sources(const std::vector<Source>& sources,
     }
     all.namespace_pids.resize(all.files.size(),
                               pid == 0 ? pids_of_snapshot(source) : std::vector<pid_t>());
+    if (pid == 0 && !is_stdin(source) && recording_in(source.text)) {
+      all.recordings.push_back({source.text, first, all.files.size() - first});
+    }
     if (pid == 0) continue;
     all.processes.push_back(
         {pid, first, all.files.size() - first, opened ? Error() : std::move(opened.error())});
@@ -333,15 +343,38 @@ void check_processes(LintSources& sources, std::vector<Diagnostics>& all, const 
   }
 }
 
-/// Compares the files with a recording of their processes; see lint_recording().
-Result<void> check_recording(const std::string& path, const LintSources& sources,
-                             std::vector<Diagnostics>& all, const Console& console) {
+/// Compares files with a recording of their processes; see lint_recording().
+Result<void> check_recording(const std::string& path, std::span<const LintedFile> files,
+                             const Console& console) {
   const Result<Recording> recording = open_recorded(path, console);
   if (!recording) return Failure(recording.error());
-  const Step step(console, "reading " + path);
-  lint_recording(*recording, linted(sources.files, all));
+  std::vector<std::size_t> others;
+  {
+    const Step step(console, "reading " + path);
+    others = lint_recording(*recording, files);
+  }
   if (recording->input().was_truncated()) {
     return Failure({Errc::io, path + " was truncated while it was read", 0, {}});
+  }
+  for (const std::size_t other : others) {
+    console.note(files[other].input().name() + " names no sample of " + path +
+                 ": its process was not recorded");
+  }
+  return {};
+}
+
+/// Compares all files with the recording of --recording, or those of each recording directory with
+/// the recording in it, which need not be readable.
+Result<void> check_recordings(const std::string& given, const LintSources& sources,
+                              std::vector<Diagnostics>& all, const Console& console) {
+  if (!given.empty()) return check_recording(given, linted(sources.files, all), console);
+  for (const RecordedSource& one : sources.recordings) {
+    const Result<void> held =
+        check_recording(one.directory,
+                        linted(std::span(sources.files).subspan(one.first, one.count),
+                               std::span(all).subspan(one.first, one.count)),
+                        console);
+    if (!held) console.warn(held.error().message);
   }
   return {};
 }
@@ -606,10 +639,8 @@ ExitCode run(const Options& options, const Console& console) {
   check_together(sources->files, all, console);
   check_processes(*sources, all, make_collector(options), options.opening, console);
   if (sources->files.empty() && sources->misses_any) return ExitCode::failed;
-  if (!options.recording.empty()) {
-    const Result<void> held = check_recording(options.recording, *sources, all, console);
-    if (!held) return console.fail(held.error());
-  }
+  const Result<void> held = check_recordings(options.recording, *sources, all, console);
+  if (!held) return console.fail(held.error());
   if (!is_whole(console, sources->files)) return ExitCode::failed;
   const Result<void> written = write_answer(console, options, sources->files, all);
   if (!written) return console.fail(written.error());

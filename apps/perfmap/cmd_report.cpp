@@ -32,7 +32,7 @@ struct ReportOptions : RecordedStacksOptions {
   bool by_self = false;
   bool by_total = false;
   bool merge_tiers = true;
-  bool inlines = false;
+  bool inlines = true;
   std::vector<std::string> baselines;
   std::vector<std::string> newer;  ///< recordings beside `recording` to compare
   ComparisonOptions comparing;
@@ -83,15 +83,17 @@ Result<void> check_options(const ReportOptions& options) {
 }
 
 ProfileReport::Options counting(const ReportOptions& options) {
-  return {.by = options.by, .merge_tiers = options.merge_tiers, .keeps_stacks = has_trees(options)};
+  return {.by = options.by,
+          .merge_tiers = options.merge_tiers,
+          .keeps_stacks = has_trees(options),
+          .inlines = options.inlines};
 }
 
 StackOptions::Names names_of(const ReportOptions& options) {
-  if (options.inlines) return StackOptions::Names::inlines;
   using Names = StackOptions::Names;
-  return options.by == ReportBy::line       ? Names::lines
-         : options.by == ReportBy::function ? Names::jit_lines
-                                            : Names::symbols;
+  const bool has_lines = options.by == ReportBy::line || options.by == ReportBy::function;
+  if (!has_lines) return Names::symbols;
+  return options.inlines ? Names::inlines : Names::lines;
 }
 
 /// "'parse' is in the names of 3 functions: a, b and 1 more"
@@ -222,6 +224,32 @@ ExitCode compare(const ReportOptions& options, const Console& console) {
   return result;
 }
 
+/// The function with most samples, unless it is the kernel's or has few.
+std::optional<ReportRow> hottest_function(const ProfileReport& report) {
+  constexpr std::uint64_t kLeastShare = 20;  // a twentieth
+  const std::vector<ProfileReport::Event> events = report.events();
+  if (events.empty()) return std::nullopt;
+  for (ReportRow& row : report.rows(events.front().number)) {
+    if (row.self.samples < events.front().total.samples / kLeastShare) break;
+    if (row.kind == FrameKind::native || row.kind == FrameKind::jit) return std::move(row);
+  }
+  return std::nullopt;
+}
+
+/// Explains why the most important function has no source line.
+void note_hottest_without_line(const LoadedProfile& loaded, const ReportOptions& options,
+                               const Console& console) {
+  const bool has_lines = options.by == ReportBy::line || options.by == ReportBy::function;
+  if (!has_lines || !loaded.reading) return;
+  const auto row = hottest_function(*loaded.report);
+  const bool has_file = row && row->line != 0 && !row->file.empty();
+  if (!row || has_file) return;
+  const FrameFunction function{
+      .name = row->name, .system_name = row->system_name, .module = row->module, .kind = row->kind};
+  const std::string why = reason_for_no_lines(function, loaded.reading->reader().without_lines());
+  if (!why.empty()) console.note("no source line of '" + one_line(row->name, true) + "': " + why);
+}
+
 ExitCode run_report(const ReportOptions& options, const Console& console) {
   const Result<void> checked = check_options(options);
   if (!checked) return console.fail(checked.error());
@@ -230,7 +258,9 @@ ExitCode run_report(const ReportOptions& options, const Console& console) {
   const ExitCode read = load(options.recording, options, loaded, console);
   if (read != ExitCode::ok) return read;
   const ExitCode written = write_report(*loaded.report, options, console);
-  if (written == ExitCode::ok) note_profile(loaded, options.stacks.filter, console);
+  if (written != ExitCode::ok) return written;
+  note_profile(loaded, options.stacks.filter, console);
+  note_hottest_without_line(loaded, options, console);
   return written;
 }
 
@@ -330,7 +360,9 @@ void declare_report(CommandOptions& command) {
   add_selection(command, options);
   add_comparison(command, options);
   add_filters(command, options);
-  command.flag("--inlines", options.inlines, "Count inlined functions by their own names");
+  command.flag("--inlines,!--no-inlines", options.inlines,
+               "Count inlined functions by their own names (default), or as part of the function "
+               "that contains their code");
   add_frame_names(command, options.stacks);
   command.flag("!--no-merge-tiers", options.merge_tiers,
                "Count the compiler tiers of a function separately");

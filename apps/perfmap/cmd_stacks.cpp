@@ -345,8 +345,10 @@ ExitCode write_comparison(const StacksOptions& options, StackFormat format,
       stacks.write(format, *normalization, "perfmap " PERFMAP_VERSION, *out);
   const Result<void> written = finished ? out->commit() : finished;
   if (!written) return console.fail(written.error());
-  note_profile(before, options.stacks.filter, console);
-  note_profile(after, options.stacks.filter, console);
+  for (const LoadedProfile* const one : {&before, &after}) {
+    note_profile(*one, options.stacks.filter, console);
+    if (one->reading) note_without_lines(one->reading->reader().without_lines(), console);
+  }
   return ExitCode::ok;
 }
 
@@ -419,6 +421,7 @@ ExitCode write_stacks(const StacksOptions& given, const Console& console) {
   }
   if (options.stats) write_table(options, reader.statistics(), console);
   (*reading)->warn(console);
+  note_without_lines(reader.without_lines(), console);
   note_events(options, (*reading)->recording(), events, console);
   note_stacks(**reading, options.stacks.filter, reader.statistics(), problems, !options.addresses,
               console);

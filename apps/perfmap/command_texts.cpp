@@ -266,7 +266,8 @@ constexpr CommandTexts kCommands[] = {
      "compiled again or moved is printed once for each version. Disassembly needs libcapstone4.",
      kAnnotateExamples, "the function was printed", "",
      "no function with samples has the name, or several have (their names are printed); the "
-     "recording cannot be read; with --asm or --both, the code cannot be disassembled; "
+     "recording cannot be read; with --asm or --both, the code is unknown or cannot be "
+     "disassembled; "
      "an error in the command line; a failed write"},
     {"pypylog", kPypylogUsages,
      "Prints the loops and bridges that PyPy compiled, and how often they ran, from the log that "

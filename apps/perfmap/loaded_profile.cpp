@@ -17,7 +17,6 @@ std::string_view meaningless_option(const ProfileRequest& request) {
   if (!options.map_dir.empty()) return "--map-dir";
   if (!options.symfs.empty()) return "--symfs";
   if (!options.kallsyms.empty()) return "--kallsyms";
-  if (request.names == StackOptions::Names::inlines) return "--inlines";
   if (options.stacks.stitch) return "--stitch";
   if (options.stacks.unwind.scan) return "--scan";
   return options.stacks.unwind.max_frames == standard.unwind.max_frames ? "" : "--max-stack";

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <perfmap/runtimes.hpp>
 #include <perfmap/text.hpp>
 #include <thread>
 #include <utility>
@@ -45,7 +46,6 @@ void Reading::warn(const Console& console) const {
   report_refused(refused_, console);
   advise_on_foreign(refused_, console);
   warn_unreadable(reader_->failures(), console);
-  note_without_lines(reader_->without_lines(), console);
   note_kernel(kernel_, console);
 }
 
@@ -180,6 +180,21 @@ void note_stacks(const Reading& reading, const StackFilter& filter,
                  " are JIT code without a name ('perfmap doctor " + recording.input().name() +
                  "' explains why)");
   }
+}
+
+std::string reason_for_no_lines(const FrameFunction& function,
+                                std::span<const std::string> without_lines) {
+  if (function.kind == FrameKind::jit) {
+    const DecodedName name =
+        decode_name(function.system_name.empty() ? function.name : function.system_name);
+    const Tier* const tier = find_tier(name.tier);
+    const bool is_own_code = tier != nullptr && tier->is_own_code;
+    return is_own_code ? "" : std::string(runtime_info(name.runtime).guide.lines);
+  }
+  if (std::ranges::find(without_lines, function.module) == without_lines.end()) return "";
+  return one_line(function.module, true) +
+         " has no debug information, which also names inlined functions (compile with -g; "
+         "--debuginfod fetches that of packages)";
 }
 
 Result<void> check_recorded_options(const RecordedStacksOptions& options) {

@@ -8,6 +8,7 @@
 #include <perfmap/profile/source.hpp>
 #include <perfmap/profile/stacks.hpp>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -94,6 +95,11 @@ class Reading {
 void note_stacks(const Reading& reading, const StackFilter& filter,
                  const StackStatistics& statistics, const Diagnostics& problems, bool needs_names,
                  const Console& console);
+
+/// Why functions of an ELF file without debug information, or of a runtime, have no source lines,
+/// and what adds them: a clause. Empty if that is unknown. `without_lines` is that of the reader.
+std::string reason_for_no_lines(const FrameFunction& function,
+                                std::span<const std::string> without_lines);
 
 /// If no sample passes the filters, prints the names that exist: one may be mistyped. `span` is
 /// added if only times are filtered.

@@ -56,6 +56,8 @@ RecordingDiagnosis examine_recording(const Recording& recording, RecordedJitOpti
   if (jit.snapshot != nullptr) how.snapshot = jit.snapshot->directory();
   how.map_dir = jit.directory;
   how.shown_map_dir = jit.shown_directory;
+  const std::string own = recording_directory_of(recording.input().name());
+  how.is_own_map_dir = !own.empty() && own == (jit.snapshot ? how.snapshot : jit.directory);
   how.symfs = jit.symfs;
   how.any_owner = jit.any_owner;
   how.reader = ::geteuid();

@@ -105,6 +105,7 @@ constinit const RuntimeInfo kCpython = {
     .guide = {.title = "CPython",
               .writes = "perf map",
               .names = "functions, with the file",
+              .lines = "CPython names the file of a function, but no line",
               .tested = "3.12, 3.13"},
 };
 

@@ -131,6 +131,7 @@ constinit const RuntimeInfo kDotnet = {
     .guide = {.title = ".NET",
               .writes = "perf map, jitdump",
               .names = "methods, stubs, with the tier",
+              .lines = ".NET writes no source lines",
               .since = "6"},
 };
 

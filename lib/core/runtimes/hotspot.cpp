@@ -253,6 +253,8 @@ constinit const RuntimeInfo kHotspot = {
                        "-XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit'",
               .writes = "perf map at exit",
               .names = "compiled methods, stubs",
+              .lines = "the JVM's perf map has no source lines; an agent that writes a jitdump, "
+                       "such as perf's libperf-jvmti.so, adds them",
               .tested = "17",
               .recorded = "100 % of stacks to the root, 100 % of JIT frames named"},
 };

@@ -61,6 +61,7 @@ constinit const RuntimeInfo kMono = {
     .guide = {.title = "Mono",
               .writes = "perf map",
               .names = "methods",
+              .lines = "Mono's perf map has no source lines",
               .tested = "6.8",
               .recorded = "100 % of stacks to the root, 100 % of JIT frames named"},
 };

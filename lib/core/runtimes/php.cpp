@@ -31,6 +31,11 @@ std::optional<DecodedName> decode(std::string_view raw) {
   return name;
 }
 
+/// A function has a trace for each of its loops, and side traces: they are one function.
+std::string without_tier(std::string_view raw, const DecodedName& name) {
+  return std::string(name.function.empty() ? raw : name.function);
+}
+
 /// php.ini cannot be read, so its settings are unknown.
 StartFlags flags_of(const ProgramStart& start) {
   constexpr std::uint64_t kMap = 0x10;
@@ -70,7 +75,7 @@ constinit const RuntimeInfo kPhp = {
     .runtime = Runtime::php,
     .id = "php",
     .title = "PHP",
-    .names = {.decode = decode},
+    .names = {.decode = decode, .without_tier = without_tier},
     .signs = {.programs = {"php", "php-fpm", "php-cgi"}, .libraries = {"libphp"}},
     .maps = {.flags = flags_of, .command = naming_command},
     .doctor = {.no_jit = "PHP runs without its JIT compiler, and only JIT code can have names"},
@@ -83,6 +88,7 @@ constinit const RuntimeInfo kPhp = {
                        "-d opcache.jit_buffer_size=64M -d opcache.jit_debug=0x10",
               .writes = "perf map",
               .names = "functions and traces",
+              .lines = "PHP names the line where a trace begins, without its file",
               .since = "8.0",
               .tested = "8.2",
               .recorded = "2 % of stacks to the root, because its code has no frame "

@@ -235,6 +235,8 @@ constinit const RuntimeInfo kV8 = {
     .guide = {.title = "Node.js (V8)",
               .writes = "perf map",
               .names = v8::kNamedCode,
+              .lines = "V8's perf map has no lines but that where a function begins; --perf-prof "
+                       "makes V8 write a jitdump, which has all lines and the code",
               .tested = "20, 22, 24",
               .recorded = "100 % of stacks to the root, 100 % of JIT frames named"},
 };

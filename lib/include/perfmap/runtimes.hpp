@@ -80,8 +80,9 @@ PERFMAP_API DecodedName decode_name(std::string_view raw);
 
 /// The name without its optimization level, so that all tiers of a function have the same name:
 /// "JS:*foo /a.js:1:13" becomes "foo /a.js:1:13", "JS:^ /a.js:1:13" becomes "(anonymous)
-/// /a.js:1:13", and "void [A] N.T::M()[Tier1]" becomes "void [A] N.T::M()". Other names do not
-/// change, including those of a runtime's own code: "Builtin:Call" is not a script's function Call.
+/// /a.js:1:13", "void [A] N.T::M()[Tier1]" becomes "void [A] N.T::M()", and PHP's "TRACE-3$foo$12"
+/// and "JIT$foo" become "foo". Other names do not change, including those of a runtime's own code:
+/// "Builtin:Call" is not a script's function Call.
 PERFMAP_API std::string without_tier(std::string_view raw);
 
 /// How a program was started. Raw bytes.
@@ -263,7 +264,9 @@ struct NamingGuide {
   std::string_view start = {};   ///< what to type, or which build; empty: the naming variables
   std::string_view writes = {};  ///< the files: "perf map", "jitdump"
   std::string_view names = {};   ///< the code that has names then
-  std::string_view since = {};   ///< the first release; empty: that of its maps
+  /// Why a function has no source line, or no file, and what adds them; empty: it has both.
+  std::string_view lines = {};
+  std::string_view since = {};  ///< the first release; empty: that of its maps
   /// The releases whose files perfmap was tested with; empty: none.
   std::string_view tested = {};
   /// What `perfmap record` without options gets of a program that spends its time in this code:

@@ -1,10 +1,10 @@
 #include "annotate/annotation_page.hpp"
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <utility>
 
+#include "annotate/heat.hpp"
 #include "annotate/listed_text.hpp"
 #include "base/html.hpp"
 #include "perfmap/profile/annotate.hpp"
@@ -13,10 +13,6 @@
 
 namespace perfmap {
 namespace {
-
-/// The shares of samples, in hundredths of a percent, from which the rows of a listing have the
-/// classes h1 to h6 of the style, which the legend of the page explains.
-constexpr std::array<std::uint64_t, 6> kHeat = {50, 200, 500, 1000, 2000, 4000};
 
 std::string cell(std::string_view content) { return html_element("td", content); }
 std::string number(std::string_view digits) { return html_element("td", digits, " class=\"n\""); }
@@ -91,6 +87,7 @@ class VersionSection {
     fact("Share of all", html_percent(version_.self, samples));
     fact("With its callees", std::to_string(version_.total));
     if (!version_.tier.empty()) fact("Tier", html_text(version_.tier));
+    if (!version_.inlined_into.empty()) fact("Inlined into", html_text(version_.inlined_into));
     fact("Module", html_text(version_.module));
     fact("Address", "0x" + to_hex(version_.range.begin));
     if (version_.range.size != 0) fact("Size", counted(version_.range.size, "byte"));

@@ -1,6 +1,7 @@
 #include <deque>
 #include <utility>
 
+#include "annotate/heat.hpp"
 #include "annotate/listed_text.hpp"
 #include "perfmap/profile/annotate.hpp"
 #include "perfmap/text.hpp"
@@ -180,7 +181,12 @@ class CodePageWriter : public StackWriter {
         listings.append(listings.empty() ? "" : ",").append(text);
       }
     }
-    return std::string("{\"is_complete\":") + (is_complete ? "true" : "false") +
+    std::string heat;
+    for (const std::uint64_t share : kHeat) {
+      heat.append(heat.empty() ? "" : ",").append(std::to_string(share));
+    }
+    return std::string("{\"heat\":[") + heat +
+           "],\"is_complete\":" + (is_complete ? "true" : "false") +
            ",\"no_text\":" + page_string(no_text) + ",\"listings\":[" + listings + "]}";
   }
 

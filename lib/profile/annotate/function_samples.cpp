@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <map>
-#include <unordered_map>
-#include <unordered_set>
+#include <tuple>
 
 #include "annotate/code_finder.hpp"
 #include "perfmap/profile/annotate.hpp"
 #include "perfmap/runtimes.hpp"
+#include "perfmap/text.hpp"
 
 namespace perfmap {
 namespace {
@@ -13,12 +13,16 @@ namespace {
 /// Identifies a version; see CodeVersion.
 struct VersionKey {
   std::uint32_t function = 0;
+  std::uint32_t holder = 0;   ///< of an inlined function: the function with its code
   std::uint32_t mapping = 0;  ///< of a function of an ELF file: the first of this file
   Address begin = 0;
   std::uint64_t record = 0;
 
   friend auto operator<=>(const VersionKey&, const VersionKey&) = default;
 };
+
+/// The fields that identify a function: all but the file and the tier.
+using FunctionKey = std::tuple<std::string_view, std::string_view, std::string_view, FrameKind>;
 
 /// The samples of a version, by offset.
 struct Counted {
@@ -32,16 +36,42 @@ struct Counted {
 /// How well a name matches the query, the best first.
 enum class Match : std::uint8_t { whole, without_tier, own_name, part, none };
 
-Match match_of(const FrameFunction& function, std::string_view query) {
-  if (function.name.empty()) return Match::none;
-  if (query.empty()) return Match::part;
-  if (function.name == query) return Match::whole;
-  if (function.kind == FrameKind::jit) {
-    if (without_tier(function.name) == query) return Match::without_tier;
-    if (decode_name(function.system_name).function == query) return Match::own_name;
+/// A name as `perfmap report` prints it may be the query.
+class NameQuery {
+ public:
+  explicit NameQuery(std::string text)
+      : text_(std::move(text)), has_escapes_(text_.find('\\') != std::string::npos) {}
+
+  Match match(const FrameFunction& function) const {
+    if (function.name.empty()) return Match::none;
+    if (text_.empty()) return Match::part;
+    if (is(function.name)) return Match::whole;
+    if (function.kind != FrameKind::jit) return has(function.name) ? Match::part : Match::none;
+    const std::string shared = without_tier(function.name);
+    if (is(shared)) return Match::without_tier;
+    const DecodedName name = decode_name(function.system_name);
+    const bool is_anonymous = name.function.empty() && name.runtime != Runtime::unknown;
+    if (is(is_anonymous ? "(anonymous)" : name.function)) return Match::own_name;
+    return has(function.name) || has(shared) ? Match::part : Match::none;
   }
-  return function.name.find(query) != std::string_view::npos ? Match::part : Match::none;
-}
+
+ private:
+  static std::string visible(std::string_view name) {
+    std::string text;
+    append_visible(text, name);
+    return text;
+  }
+  bool is(std::string_view name) const {
+    return name == text_ || (has_escapes_ && visible(name) == text_);
+  }
+  bool has(std::string_view name) const {
+    return name.find(text_) != std::string_view::npos ||
+           (has_escapes_ && visible(name).find(text_) != std::string::npos);
+  }
+
+  std::string text_;
+  bool has_escapes_;
+};
 
 /// The name that the versions of a function share.
 std::string shared_name(const FrameFunction& function, Match match) {
@@ -52,21 +82,28 @@ std::string shared_name(const FrameFunction& function, Match match) {
 }  // namespace
 
 struct FunctionSamples::State {
-  std::string query;
+  NameQuery query;
   std::uint64_t samples = 0;
   CodeFinder finder = {};
   std::vector<Counted> versions = {};
   std::map<VersionKey, std::uint32_t> numbers = {};
   std::vector<Match> functions = {};  // by number in the table
   std::vector<bool> is_known = {};
+  // The lines of a function may be in several files. That is one function for each in the table.
+  std::vector<std::uint32_t> same = {};  // by number in the table: the first of them
+  std::map<FunctionKey, std::uint32_t> first = {};
   std::map<std::pair<std::string_view, std::string_view>, std::uint32_t> files = {};
   // Of the sample that is being added.
   std::vector<std::pair<std::uint32_t, std::uint64_t>> seen = {};
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> leaves = {};
 
   bool may_match(std::uint32_t function, const FrameTable& table);
-  VersionKey key_of(const FramePlace& place, const FrameTable& table);
+  std::uint32_t same_function(std::uint32_t function, const FrameTable& table);
+  VersionKey key_of(const FramePlace& place, const FramePlace& code, const FrameTable& table);
   std::uint32_t number_of(const VersionKey& key);
-  void add_frame(const StackFrame& frame, bool is_leaf, const FrameTable& table);
+  void add_frame(const StackFrame& frame, const StackFrame& holder, bool is_leaf,
+                 const FrameTable& table);
+  void count_selfs();
   void count_totals();
 };
 
@@ -77,17 +114,34 @@ bool FunctionSamples::State::may_match(std::uint32_t function, const FrameTable&
   }
   if (!is_known[function]) {
     is_known[function] = true;
-    functions[function] = match_of(table.function(function), query);
+    functions[function] = query.match(table.function(function));
   }
   return functions[function] != Match::none;
 }
 
-VersionKey FunctionSamples::State::key_of(const FramePlace& place, const FrameTable& table) {
-  VersionKey key{place.function, 0, place.vaddr - place.offset, place.record};
-  if (table.function(place.function).kind != FrameKind::native) return key;
+std::uint32_t FunctionSamples::State::same_function(std::uint32_t function,
+                                                    const FrameTable& table) {
+  if (function >= same.size()) same.resize(table.functions(), UINT32_MAX);
+  if (same[function] == UINT32_MAX) {
+    const FrameFunction& one = table.function(function);
+    const FunctionKey key{one.name, one.system_name, one.module, one.kind};
+    same[function] = first.try_emplace(key, function).first->second;
+  }
+  return same[function];
+}
+
+/// `code` is the place in the code that contains the function, or its own.
+VersionKey FunctionSamples::State::key_of(const FramePlace& place, const FramePlace& code,
+                                          const FrameTable& table) {
+  const bool is_inlined = table.function(place.function).kind == FrameKind::inlined;
+  VersionKey key{.function = same_function(place.function, table),
+                 .holder = is_inlined ? same_function(code.function, table) : 0,
+                 .begin = code.vaddr - code.offset,
+                 .record = code.record};
+  if (table.function(code.function).kind != FrameKind::native) return key;
   // Several mappings may show the same file.
-  const FrameMapping& mapping = table.mapping(place.mapping);
-  key.mapping = files.try_emplace({mapping.path, mapping.build_id}, place.mapping).first->second;
+  const FrameMapping& mapping = table.mapping(code.mapping);
+  key.mapping = files.try_emplace({mapping.path, mapping.build_id}, code.mapping).first->second;
   return key;
 }
 
@@ -98,19 +152,30 @@ std::uint32_t FunctionSamples::State::number_of(const VersionKey& key) {
   return place->second;
 }
 
-void FunctionSamples::State::add_frame(const StackFrame& frame, bool is_leaf,
-                                       const FrameTable& table) {
+/// `holder` is the frame whose code contains that of `frame`.
+void FunctionSamples::State::add_frame(const StackFrame& frame, const StackFrame& holder,
+                                       bool is_leaf, const FrameTable& table) {
   const FramePlace& place = table.place(frame.place);
   if (!may_match(place.function, table)) return;
-  const VersionKey key = key_of(place, table);
+  const FramePlace& code = table.place(holder.place);
+  const VersionKey key = key_of(place, code, table);
   if (key.mapping != 0) finder.keep_module(table.mapping(key.mapping));
   // Runtimes and linkers may have functions of size 0, whose offsets are 0.
-  const std::uint64_t back = frame.is_return && place.offset > 0 ? 1 : 0;
+  const std::uint64_t back = frame.is_return && code.offset > 0 ? 1 : 0;
   const std::uint32_t number = number_of(key);
-  seen.emplace_back(number, place.offset - back);
-  if (!is_leaf) return;
-  ++versions[number].self;
-  ++versions[number].samples[place.offset - back].self;
+  seen.emplace_back(number, code.offset - back);
+  if (is_leaf) leaves.push_back(seen.back());
+}
+
+/// A function that is inlined into itself counts once for each sample.
+void FunctionSamples::State::count_selfs() {
+  std::ranges::sort(leaves);
+  leaves.erase(std::unique(leaves.begin(), leaves.end()), leaves.end());
+  for (const auto& [number, offset] : leaves) {
+    ++versions[number].self;
+    ++versions[number].samples[offset].self;
+  }
+  leaves.clear();
 }
 
 /// A recursive function counts once for each sample.
@@ -132,7 +197,7 @@ void FunctionSamples::State::count_totals() {
 }
 
 FunctionSamples::FunctionSamples(std::string query)
-    : state_(std::make_shared<State>(State{.query = std::move(query)})) {}
+    : state_(std::make_shared<State>(State{.query = NameQuery(std::move(query))})) {}
 FunctionSamples::FunctionSamples(FunctionSamples&&) noexcept = default;
 FunctionSamples& FunctionSamples::operator=(FunctionSamples&&) noexcept = default;
 FunctionSamples::~FunctionSamples() = default;
@@ -159,9 +224,18 @@ void FunctionSamples::watch(StackOptions& options) {
 
 void FunctionSamples::add(const StackSample& sample, const FrameTable& table) {
   ++state_->samples;
-  for (std::size_t i = 0; i < sample.frames.size(); ++i) {
-    state_->add_frame(sample.frames[i], i == 0, table);
+  const std::span<const StackFrame> frames = sample.frames;
+  const auto is_inlined = [&](std::size_t i) {
+    return table.function_of(frames[i].place).kind == FrameKind::inlined;
+  };
+  for (std::size_t begin = 0, end = 0; begin < frames.size(); begin = end) {
+    while (end + 1 < frames.size() && is_inlined(end)) ++end;
+    const StackFrame& holder = frames[end++];
+    for (std::size_t i = begin; i < end; ++i) {
+      state_->add_frame(frames[i], holder, begin == 0, table);
+    }
   }
+  state_->count_selfs();
   state_->count_totals();
 }
 
@@ -207,6 +281,7 @@ CodeVersion FunctionSamples::version(std::uint32_t number, const FrameTable& tab
   version.tier = function.tier;
   version.module = function.module;
   version.kind = function.kind;
+  if (counted.key.holder != 0) version.inlined_into = table.function(counted.key.holder).name;
   version.self = counted.self;
   version.total = counted.total;
   for (const auto& [offset, samples] : counted.samples) {

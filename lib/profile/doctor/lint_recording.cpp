@@ -79,6 +79,16 @@ class RecordingLint {
     for (const LintedFile& file : files_) file.problems->sort();
   }
 
+  std::vector<std::size_t> files_of_others() const {
+    std::vector<std::size_t> others;
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+      const bool is_recorded =
+          samples_.pids.contains(named_pid(files_[i])) || marker_of(files_[i]) != nullptr;
+      if (!is_recorded) others.push_back(i);
+    }
+    return others;
+  }
+
  private:
   static JitSources sources_of(const std::vector<const LintedFile*>& files) {
     std::vector<Map> maps;
@@ -204,8 +214,12 @@ class RecordingLint {
 
 }  // namespace
 
-void lint_recording(const Recording& recording, std::span<const LintedFile> files) {
-  if (!files.empty()) RecordingLint(recording, files).check();
+std::vector<std::size_t> lint_recording(const Recording& recording,
+                                        std::span<const LintedFile> files) {
+  if (files.empty()) return {};
+  RecordingLint lint(recording, files);
+  lint.check();
+  return lint.files_of_others();
 }
 
 }  // namespace perfmap

@@ -222,9 +222,10 @@ std::string arguments_with(const std::string& symfs, const RecordingContext& con
   std::string text;
   if (!symfs.empty()) text += "--symfs " + shell_word(symfs) + " ";
   const bool is_known = options.shown_map_dir == context.path;
-  if (!maps.empty() && !is_known) text += "--map-dir " + shell_word(maps) + " ";
+  const bool is_own = options.is_own_map_dir && !maps.empty();
+  if (!maps.empty() && !is_known && !is_own) text += "--map-dir " + shell_word(maps) + " ";
   if (options.any_owner) text += "--any-owner ";
-  return text + shell_word(context.path);
+  return text + shell_word(is_own ? maps : context.path);
 }
 
 /// A command line that fetches the ELF files of a recording's processes from the machine that made

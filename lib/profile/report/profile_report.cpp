@@ -126,11 +126,26 @@ Runtime runtime_of(const FrameFunction& function) {
   return decode_name(function.system_name.empty() ? function.name : function.system_name).runtime;
 }
 
+struct NamedPlace {
+  std::string_view file = {};
+  std::uint32_t line = 0;  ///< 0: unknown
+};
+
+/// Where the function begins, or for PHP the trace, if the runtime's name says that.
+NamedPlace place_in_name(const FrameFunction& function) {
+  if (function.kind != FrameKind::jit) return {};
+  const DecodedName name =
+      decode_name(function.system_name.empty() ? function.name : function.system_name);
+  if (name.line > std::numeric_limits<std::uint32_t>::max()) return {name.file};
+  return {name.file, static_cast<std::uint32_t>(name.line)};
+}
+
 /// What a row is displayed with, but not identified by.
 struct RowFacts {
   std::uint32_t system_name = 0;
   std::uint32_t module = 0;
   std::uint32_t file = 0;
+  std::uint32_t line = 0;
   bool has_several_modules = false;
 };
 
@@ -151,6 +166,10 @@ class ReportRows {
     Place& known = places_[place];
     if (known.row == UINT32_MAX) known = make_place(place);
     return known;
+  }
+
+  bool is_inlined(std::uint32_t place) const noexcept {
+    return table_.function_of(place).kind == FrameKind::inlined;
   }
 
   std::uint32_t of_sample(const StackSample& sample) {
@@ -184,7 +203,7 @@ class ReportRows {
             .system_name = strings_[facts_[number].system_name],
             .module = module(number),
             .file = strings_[facts_[number].file],
-            .line = key.line,
+            .line = key.line == 0 ? facts_[number].line : key.line,
             .kind = key.kind,
             .pid = key.pid,
             .tid = key.tid};
@@ -209,9 +228,11 @@ class ReportRows {
     if (has_tier && options_.by != ReportBy::tier) {
       place.tier = tiers_.add({row, strings_.add(original.tier)});
     }
-    const std::uint32_t line = table_.place(number).line;
-    if (original.kind == FrameKind::jit && options_.by == ReportBy::function && line != 0) {
+    if (options_.by != ReportBy::function) return place;
+    if (const std::uint32_t line = table_.place(number).line; line != 0) {
       place.line = lines_.add({row, strings_.add(original.file), line});
+    } else if (const NamedPlace named = place_in_name(original); named.line != 0) {
+      place.line = lines_.add({row, strings_.add(named.file), named.line});
     }
     return place;
   }
@@ -247,6 +268,11 @@ class ReportRows {
         facts.system_name = strings_.add(original.system_name);
         key.name = strings_.add(shown_name(function));
         key.module = kind == FrameKind::jit ? 0 : module;
+        if (options_.by == ReportBy::function && facts.file == 0) {
+          const NamedPlace named = place_in_name(original);
+          facts.file = strings_.add(named.file);
+          facts.line = named.line;
+        }
     }
     return add(key, facts);
   }
@@ -260,7 +286,10 @@ class ReportRows {
     }
     RowFacts& known = facts_[row];
     known.has_several_modules = known.has_several_modules || known.module != facts.module;
-    if (known.file == 0) known.file = facts.file;
+    if (known.file == 0) {
+      known.file = facts.file;
+      known.line = facts.line;
+    }
     return row;
   }
 
@@ -334,6 +363,7 @@ struct ProfileReport::State {
     seen_tiers.begin(rows.tiers());
     stack.clear();
     for (const StackFrame& frame : sample.frames) {
+      if (!options.inlines && rows.is_inlined(frame.place)) continue;
       const ReportRows::Place place = rows.of_place(frame.place);
       if (stack.empty()) at(event.selfs, place.row).add(counts);
       if (stack.empty() && place.line != UINT32_MAX) at(event.lines, place.line).add(counts);

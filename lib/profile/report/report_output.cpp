@@ -74,9 +74,17 @@ std::string suffix_of(const ReportRow& row, ReportBy by) {
   }
 }
 
-/// " (/src/a.c:12)", if the line is known.
-std::string place_text(std::string_view file, std::uint32_t line) {
-  return line == 0 ? "" : " (" + std::string(file) + ":" + std::to_string(line) + ")";
+/// A function of a file is "name (a.c:12)", a line "name (/src/a.c:12)". A script's function often
+/// has its file and line in its name.
+std::string placed_name(std::string_view name, std::string_view file, std::uint32_t line,
+                        ReportBy by) {
+  std::string text(name);
+  if (line == 0) return text;
+  const std::string number = std::to_string(line);
+  if (file.empty()) return text + " (line " + number + ")";
+  const std::string place = std::string(file) + ":" + number;
+  if (text.find(place + ":") != std::string::npos || text.ends_with(place)) return text;
+  return text + " (" + (by == ReportBy::line ? place : place.substr(place.rfind('/') + 1)) + ")";
 }
 
 /// The number of characters, if the text is UTF-8.
@@ -194,7 +202,7 @@ void write_event_text(const ProfileReport& report, const Event& event, const Rep
     const std::uint64_t self = row.self.samples;
     const std::uint64_t total = row.total.samples;
     table.add({{amount(event, self), percent(self, all), amount(event, total), percent(total, all)},
-               std::string(row.name) + place_text(row.file, row.line),
+               placed_name(row.name, row.file, row.line, report.options().by),
                suffix_of(row, report.options().by),
                color_of(by_total ? total : self, all)});
   }
@@ -229,8 +237,7 @@ class ShownNodes {
 };
 
 void write_tree_text(const std::vector<ReportTreeNode>& nodes, const std::string& title,
-                     std::string_view by, const Event& event, const ReportOutput& output,
-                     OutputFile& out) {
+                     ReportBy by, const Event& event, const ReportOutput& output, OutputFile& out) {
   out.write(title);
   if (nodes.empty()) {
     out.write(": no samples\n");
@@ -240,14 +247,14 @@ void write_tree_text(const std::vector<ReportTreeNode>& nodes, const std::string
   const std::uint64_t root = nodes.front().total.samples;
   out.write(": " + amount(event, root) + " (" + percent(root, all) + ")\n");
   TextTable table(output, out);
-  table.add({{"TOTAL", "TOTAL%", "SHARE"}, upper(by), "", kBold});
+  table.add({{"TOTAL", "TOTAL%", "SHARE"}, upper(to_string(by)), "", kBold});
   const ShownNodes shown(nodes, output.top);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (!shown.has(i)) continue;
     const ReportTreeNode& node = nodes[i];
     const std::uint64_t total = node.total.samples;
     table.add({{amount(event, total), percent(total, all), percent(total, root)},
-               std::string(node.name) + place_text(node.file, node.line),
+               placed_name(node.name, node.file, node.line, by),
                suffix_of(node.name, node.module, node.kind, {}),
                color_of(total, root),
                2 * std::size_t{node.depth}});
@@ -260,7 +267,7 @@ void write_tree_text(const std::vector<ReportTreeNode>& nodes, const std::string
 
 void write_trees_text(const ProfileReport& report, const Event& event, const ReportOutput& output,
                       OutputFile& out) {
-  const std::string_view by = to_string(report.options().by);
+  const ReportBy by = report.options().by;
   const auto title = [&](std::string_view what, const std::vector<std::uint32_t>& rows) {
     std::string text = std::string(what) + " of ";
     append_visible(text, report.name(rows.front()));

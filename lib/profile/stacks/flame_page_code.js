@@ -20,11 +20,10 @@ const addListings = () => {
 };
 if (data.code) addListings();
 
-const HEAT = [0.005, 0.02, 0.05, 0.1, 0.2, 0.4]; // shares from which a row has the class h1, h2…
 const codeRow = (cells, whole, position) => {
   if (cells.length < 4) return element("tr", {className: "place"}, element("td", {colSpan: 5, textContent: cells[0] ?? "…"}));
   const [at, self, total, text] = cells;
-  const heat = HEAT.filter((least) => self / whole >= least).length;
+  const heat = data.code.heat.filter((least) => self * 10000 >= least * whole).length;
   const texts = [self && percent(self, whole), self && count.format(self), total && count.format(total), position(at), text];
   return element("tr", {className: heat > 0 ? `h${heat}` : ""}, ...texts.map((text) => element("td", {textContent: text || ""})));
 };

@@ -92,6 +92,88 @@ TEST_CASE("the best matches of a name are returned", "[annotate]") {
   CHECK(names(matches("fibs")).empty());
 }
 
+TEST_CASE("an empty name matches all functions that have one", "[annotate]") {
+  test::Stacks stacks;
+  FunctionSamples samples("");
+  const auto add = [&](std::vector<std::uint32_t> places) {
+    const auto frames = stacks.frames(std::move(places));
+    samples.add({.frames = frames}, stacks.table);
+  };
+  const std::uint32_t f = stacks.place(jit("f"), 0x1004, 4);
+  const std::uint32_t nameless = stacks.place(jit(""), 0x3004, 4);
+  add({f, nameless});
+  add({stacks.place(test::kMain, 0x2004, 4), f});
+  add({f});
+  add({nameless});
+  add({});
+  CHECK(samples.samples() == 5);
+  const auto found = samples.matches(stacks.table);
+  CHECK(names(found) == std::vector<std::string>{"f", "main"});
+  CHECK((found[0].self == 2 && found[0].total == 3));
+  CHECK((found[1].self == 1 && found[1].total == 1));
+}
+
+TEST_CASE("without samples nothing matches", "[annotate]") {
+  const test::Stacks stacks;
+  CHECK(FunctionSamples("").matches(stacks.table).empty());
+  CHECK(FunctionSamples("f").matches(stacks.table).empty());
+}
+
+TEST_CASE("a name matches as a report prints it", "[annotate]") {
+  struct Case {
+    std::string_view raw, query, name;
+  };
+  const auto c = GENERATE(values<Case>({
+      {"JS:~ /a.js:1:1", "(anonymous)", "(anonymous) /a.js:1:1"},
+      {"JS:~ /a.js:1:1", "(anonymous) /a.js:1:1", "(anonymous) /a.js:1:1"},
+      {"JS:~ /a.js:1:1", "(anonymous) /a.js", "(anonymous) /a.js:1:1"},
+      {"a\nb", "a\\x0ab", "a\nb"},
+      {"JS:~f\x1b /a.js:1:1", "f\\x1b /a.js:1:1", "f\x1b /a.js:1:1"},
+      {"JS:~f\x1b /a.js:1:1", "f\\x1b", "f\x1b /a.js:1:1"},
+      {"a\\x0ab", "a\\x0ab", "a\\x0ab"},
+      {"TRACE-1$digits$4", "digits", "digits"},
+  }));
+  CAPTURE(c.raw, c.query);
+  test::Stacks stacks;
+  FunctionSamples samples{std::string(c.query)};
+  const auto frames = stacks.frames({stacks.place(jit(c.raw), 0x1004, 4)});
+  samples.add({.frames = frames}, stacks.table);
+  CHECK(names(samples.matches(stacks.table)) == std::vector<std::string>{std::string(c.name)});
+}
+
+TEST_CASE("an inlined function is a part of the code that contains it", "[annotate]") {
+  test::Stacks stacks;
+  FrameFunction macro = test::kMain;  // a line of another file, by an #include
+  macro.file = "table.inc";
+  const std::uint32_t inner = stacks.place(test::kInner, 0x1010, 0);
+  const std::uint32_t main = stacks.place(test::kMain, 0x1010, 0x10);
+  const std::uint32_t main_again = stacks.place(macro, 0x1014, 0x14);
+  const auto add = [&](std::vector<std::uint32_t> places, FunctionSamples& samples) {
+    std::vector<StackFrame> frames = stacks.frames(std::move(places));
+    for (StackFrame& frame : frames) frame.is_return = false;  // all have one address
+    samples.add({.frames = frames}, stacks.table);
+  };
+  const Recording recording = recording_of(CLOCK_MONOTONIC);
+  const auto version_of = [&](const std::string& name) {
+    FunctionSamples samples(name);
+    add({inner, inner, main}, samples);  // inlined into itself
+    add({main_again}, samples);
+    const auto found = samples.matches(stacks.table);
+    REQUIRE(found.size() == 1);
+    REQUIRE(found[0].versions.size() == 1);
+    return samples.version(found[0].versions[0], stacks.table, recording, true);
+  };
+  const CodeVersion part = version_of("inner");
+  CHECK(part.inlined_into == "main");
+  CHECK(part.range.begin == 0x1000);
+  CHECK((part.self == 1 && part.total == 1));
+  CHECK(part.samples == std::vector<CodeSamples>{{0x10, 1, 1}});
+  const CodeVersion whole = version_of("main");
+  CHECK(whole.inlined_into.empty());
+  CHECK((whole.self == 2 && whole.total == 2));
+  CHECK(whole.samples == std::vector<CodeSamples>{{0x10, 1, 1}, {0x14, 1, 1}});
+}
+
 TEST_CASE("the leaf counts for itself, and each function once for the whole stack", "[annotate]") {
   test::Stacks stacks;
   const FrameFunction f = jit("f");

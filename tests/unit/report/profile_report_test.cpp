@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "perfmap/profile/report.hpp"
+#include "perfmap/runtimes.hpp"
 #include "support/catch.hpp"
 #include "support/stacks.hpp"
 #include "support/written.hpp"
@@ -169,7 +170,7 @@ TEST_CASE("the text of a report", "[report]") {
         "\n"
         "1 sample of page-faults, 1 process\n"
         "SELF    SELF%  TOTAL   TOTAL%  FUNCTION\n"
-        "   1  100.00%      1  100.00%  main [app]\n");
+        "   1  100.00%      1  100.00%  main (app.c:12) [app]\n");
 }
 
 TEST_CASE("a name cannot control the terminal", "[report]") {
@@ -239,7 +240,7 @@ TEST_CASE("JSON has names that are not UTF-8", "[report]") {
   CHECK(json["events"][0]["more_rows"] == 0);
 }
 
-TEST_CASE("a function of JIT code has the line with most samples of its own", "[report]") {
+TEST_CASE("a function has the line with most samples of its own", "[report]") {
   test::Stacks stacks;
   ProfileReport report(stacks.table, stacks.profile, ProfileReport::Options());
   const FrameFunction jit{.name = "f", .system_name = "f", .file = "a.erl", .kind = FrameKind::jit};
@@ -259,8 +260,67 @@ TEST_CASE("a function of JIT code has the line with most samples of its own", "[
   add(other, cold, 50);  // a caller's line does not count
   const auto rows = report.rows(0);
   REQUIRE(rows.size() == 2);
-  CHECK((rows[0].name == "g" && rows[0].line == 0));
+  CHECK((rows[0].name == "g" && rows[0].file == "g.c" && rows[0].line == 5));
   CHECK((rows[1].name == "f" && rows[1].file == "a.erl" && rows[1].line == 4));
+}
+
+TEST_CASE("an inlined function is a row, or a part of the function that contains it", "[report]") {
+  test::Stacks stacks;
+  const std::uint32_t main = stacks.place(test::kMain, 0x124c, 0x4c, 12);
+  const std::uint32_t inner = stacks.place(test::kInner, 0x124c, 0, 3);
+  stacks.add(stacks.frames({inner, main}));
+  const ProfileReport report = report_of(stacks);
+  const std::vector<ReportRow> apart = report.rows(0);
+  REQUIRE(names(apart) == std::vector<std::string>{"inner", "main"});
+  CHECK((apart[0].file == "inner.h" && apart[0].line == 3));
+  CHECK((apart[1].self.samples == 0 && apart[1].line == 0));
+  const ProfileReport without = report_of(stacks, {.inlines = false});
+  const std::vector<ReportRow> whole = without.rows(0);
+  REQUIRE(names(whole) == std::vector<std::string>{"main"});
+  CHECK((whole[0].self.samples == 1 && whole[0].line == 12));
+}
+
+TEST_CASE("a function without lines has the place that its runtime's name says", "[report]") {
+  struct Case {
+    std::string_view raw, name, file;
+    std::uint32_t line;
+    std::string_view text;
+  };
+  const auto c = GENERATE(values<Case>({
+      {"JS:*foo /a/b.js:12:3", "foo /a/b.js:12:3", "/a/b.js", 12, "foo /a/b.js:12:3 [turbofan]\n"},
+      {"py::f:/srv/app.py", "py::f:/srv/app.py", "/srv/app.py", 0, "py::f:/srv/app.py ["},
+      {"TRACE-3$digits$4", "digits", "", 4, "digits (line 4) [trace]\n"},
+      {"[JIT] T#m@/srv/t.rb:7", "[JIT] T#m@/srv/t.rb:7", "/srv/t.rb", 7, "/srv/t.rb:7 [jit]\n"},
+      {"long A.b(long)", "long A.b(long)", "", 0, "long A.b(long) [jit]\n"},
+  }));
+  CAPTURE(c.raw);
+  FrameFunction function{.name = c.raw, .system_name = c.raw, .kind = FrameKind::jit};
+  const DecodedName decoded = decode_name(c.raw);
+  function.tier = decoded.tier;
+  const test::Stacks stacks = one_function(function);
+  const ProfileReport report = report_of(stacks);
+  const std::vector<ReportRow> rows = report.rows(0);
+  REQUIRE(names(rows) == std::vector<std::string>{std::string(c.name)});
+  CHECK((rows[0].file == c.file && rows[0].line == c.line));
+  CHECK(has(in(write_report_text, report), c.text));
+  CHECK(report_of(stacks, {.by = ReportBy::line}).rows(0).at(0).line == 0);
+}
+
+TEST_CASE("the traces of a PHP function are one row, with the line of the hottest", "[report]") {
+  test::Stacks stacks;
+  const auto trace = [&](std::string_view name) {
+    return stacks.frames({stacks.place(
+        {.name = name, .system_name = name, .tier = "trace", .kind = FrameKind::jit}, 0x10, 0)});
+  };
+  stacks.add(trace("TRACE-1$digits$4"));
+  stacks.add(trace("TRACE-2$digits$9"));
+  stacks.add(trace("TRACE-2$digits$9"));
+  const ProfileReport report = report_of(stacks);
+  const std::vector<ReportRow> rows = report.rows(0);
+  REQUIRE(names(rows) == std::vector<std::string>{"digits"});
+  CHECK((rows[0].line == 9 && rows[0].self.samples == 3));
+  CHECK(rows[0].tiers == std::vector<std::string_view>{"trace"});
+  CHECK(report_of(stacks, {.merge_tiers = false}).rows(0).size() == 2);
 }
 
 }  // namespace perfmap

@@ -177,6 +177,10 @@ TEST_CASE("without_tier() merges the tiers of a function and nothing else", "[na
       {"java.lang.String A.get()", "java.lang.String A.get()"},
       {"julia_f_12", "julia_f_12"},
       {"JSC-FTL: mid#B6K2n1", "mid#B6K2n1"},
+      {"TRACE-3$A::f$12", "A::f"},
+      {"TRACE-3$", "TRACE-3$"},
+      {"JIT$A::f", "A::f"},
+      {"JIT$$hot_stub", "JIT$$hot_stub"},
       {"JSC-DFG: #B6K2n1", "(anonymous)#B6K2n1"},
   }));
   CHECK(without_tier(raw) == shared);

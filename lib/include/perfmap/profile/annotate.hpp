@@ -97,12 +97,15 @@ struct SourcePlace {
 };
 
 /// One version of a function: JIT code at one address since one compilation, or a function of one
-/// ELF file.
+/// ELF file, or one of the functions that it was inlined into. Functions that are inlined into a
+/// function belong to its code.
 struct CodeVersion {
   std::string name;    ///< as in stacks; raw bytes
   std::string tier;    ///< see DecodedName::tier
   std::string module;  ///< path of the ELF file, map or dump; raw bytes
   FrameKind kind = FrameKind::unknown;
+  /// Of an inlined function: the function that contains its code, which `range` is of.
+  std::string inlined_into = {};
   /// JIT code and the kernel: in memory. ELF files: in the file, before relocation.
   AddressRange range = {};
   /// The span in which JIT code of a dump was at this address, in nanoseconds of the recording's
@@ -169,7 +172,8 @@ class PERFMAP_API FunctionSamples {
 
   /// The functions that match best, those with the most samples first. A name that is equal to the
   /// query matches best; then names that are equal without their tier; then those of functions that
-  /// a runtime calls so, without the file; then all that contain it. Empty if none does.
+  /// a runtime calls so, without the file, or "(anonymous)"; then all that contain it. Names may be
+  /// as append_visible() prints them. Empty if none does.
   std::vector<MatchedFunction> matches(const FrameTable& table) const;
   /// A version with its code, and with source lines if `lines`. Reads ELF files and dumps that the
   /// reader opened, no others. Without lines O(records of the dump); with lines also a look-up for

@@ -199,6 +199,8 @@ struct RecordingDoctorOptions {
   /// The name of map_dir in results; empty: as it is. If the recording has this name, too, it is an
   /// archive with its own files, and commands do not need the directory.
   std::string shown_map_dir = {};
+  /// It is that of the recording: commands take the directory in place of both.
+  bool is_own_map_dir = false;
   std::string symfs = {};
   bool any_owner = false;
   std::string snapshot = {};  ///< the directory of the Snapshot whose roots those are; empty: none
@@ -273,6 +275,9 @@ PERFMAP_API Result<ProcessFindings> lint_process(pid_t pid, std::span<const Lint
 /// Reads the recording once, and ignores damage in it. Uses the memory of ProcessTracker, and a
 /// counter for each page of the runtimes' memory that was sampled. O(n log n) for n records and
 /// entries.
-PERFMAP_API void lint_recording(const Recording& recording, std::span<const LintedFile> files);
+///
+/// Returns the positions of the files of processes that are not in the recording.
+PERFMAP_API std::vector<std::size_t> lint_recording(const Recording& recording,
+                                                    std::span<const LintedFile> files);
 
 }  // namespace perfmap

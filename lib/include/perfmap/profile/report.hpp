@@ -53,7 +53,8 @@ struct ReportRow {
   std::string_view system_name = {};
   std::string_view module = {};  ///< path; empty: unknown, or several perf maps or dumps
   std::string_view file = {};    ///< of the source; empty: unknown
-  /// 0: unknown. Of a function of JIT code, the line with most samples; other functions have none.
+  /// 0: unknown. Of a function, the line with most samples of its own; of JIT code without lines,
+  /// where its runtime's name says that it begins.
   std::uint32_t line = 0;
   FrameKind kind = FrameKind::unknown;
   std::vector<std::string_view> tiers = {};  ///< of JIT code, the one with most samples first
@@ -70,7 +71,7 @@ struct ReportTreeNode {
   std::string_view name = {};
   std::string_view module = {};
   std::string_view file = {};  ///< of the source; empty: unknown
-  std::uint32_t line = 0;      ///< 0: unknown
+  std::uint32_t line = 0;      ///< 0: unknown; of a function, where its name says that it begins
   FrameKind kind = FrameKind::unknown;
   ReportCounts total = {};
   /// The part of `total` that goes on to no further node: the stack begins or ends here.
@@ -88,6 +89,7 @@ class PERFMAP_API ProfileReport {
     ReportBy by = ReportBy::function;
     bool merge_tiers = true;    ///< all tiers of a function are one row; see without_tier()
     bool keeps_stacks = false;  ///< for callers() and callees()
+    bool inlines = true;        ///< false: leaves out frames of inlined functions
   };
 
   /// Borrows the table.
