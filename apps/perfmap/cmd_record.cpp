@@ -385,6 +385,7 @@ class LivingNames {
 struct Kept {
   RecordingDiagnosis diagnosis;
   std::vector<KeptFile> files;
+  std::vector<RecordedModule> modules;
   std::size_t processes = 0;
   std::uint64_t span_ns = 0;
 };
@@ -399,6 +400,18 @@ std::size_t count_recorded(const std::vector<ProcessInfo>& processes,
       processes, [&](const ProcessInfo& process) { return recorded.contains(process.pid); }));
 }
 
+/// Copies ELF files, and says which not.
+std::vector<RecordedModule> keep_modules(ModuleKeeper& keeper, const Session& session,
+                                         const Console& console) {
+  keeper.write({}, [&session](uid_t user) { return session.users.ran_as(user); });
+  for (const Error& error : keeper.failures()) console.warn(error.message);
+  for (const RecordedModule& module : keeper.too_large()) {
+    console.warn(one_line(module.source, true) + " has " + std::to_string(module.size >> 20) +
+                 " MiB and is not copied: without this file the recording loses its names");
+  }
+  return keeper.modules();
+}
+
 Result<Kept> keep(const Session& session, const Console& console) {
   const Result<Recording> recording = open_recording(session.directory.recording());
   if (!recording) return Failure(recording.error());
@@ -408,6 +421,10 @@ Result<Kept> keep(const Session& session, const Console& console) {
   NameKeeper keeper(session.directory);
   jit->on_found = [&keeper](pid_t pid, const Input& input, bool is_dump) {
     keeper.add(pid, input, is_dump);
+  };
+  ModuleKeeper modules(session.directory, session.began_ns);
+  jit->on_module = [&modules](const MappedFile& file, const std::shared_ptr<const Module>& module) {
+    modules.add(file, module);
   };
   RecordedRefusals refused;
   Kept kept;
@@ -429,6 +446,7 @@ Result<Kept> keep(const Session& session, const Console& console) {
   for (const Error& error : keeper.failures()) console.warn(error.message);
   report_refused(refused, console);
   kept.files = keeper.files();
+  kept.modules = keep_modules(modules, session, console);
   kept.processes = count_recorded(processes, session.pids, kept.diagnosis);
   kept.span_ns = recording->facts().last_sample - recording->facts().first_sample;
   LeftFiles left{.tmp = tmp, .began_ns = session.began_ns, .asked = session.asked};
@@ -561,7 +579,8 @@ void open_page(const std::string& page, const Console& console) {
 ExitCode finish(const Session& session, const Target& target, const Console& console) {
   const Result<Kept> kept = keep(session, console);
   if (!kept) return fail_without_recording(session, kept.error(), console);
-  Result<void> done = write_manifest(session.directory, manifest_of(session), kept->files);
+  Result<void> done =
+      write_manifest(session.directory, manifest_of(session), kept->files, kept->modules);
   if (!done) return console.fail(done.error());
   std::optional<Result<std::string>> page;
   if (session.options.open) page = write_page(session, target, console);

@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/text.hpp"
+#include "base/hex_bytes.hpp"
 #include "perfmap/json.hpp"
 #include "perfmap/text.hpp"
 #include "report/json_fields.hpp"
@@ -10,15 +10,6 @@
 namespace perfmap {
 
 namespace {
-
-std::string hex_of(std::string_view bytes) {
-  std::string text;
-  for (const char byte : bytes) {
-    text += "0123456789abcdef"[static_cast<unsigned char>(byte) >> 4];
-    text += "0123456789abcdef"[byte & 15];
-  }
-  return text;
-}
 
 void write_number(JsonWriter& json, std::string_view key, std::uint64_t value) {
   json.member(key, value);
@@ -43,7 +34,7 @@ void write_module(JsonWriter& json, const SnapshotModule& module) {
   if (module.build_id.empty()) {
     json.null();
   } else {
-    json.string(hex_of(module.build_id));
+    json.string(hex_of_bytes(module.build_id));
   }
   write_number(json, "size", module.size);
   if (module.was_deleted) {
@@ -125,18 +116,6 @@ using Json = nlohmann::json;
 constexpr std::size_t kMaxBuildId = 64;
 constexpr std::size_t kMaxPids = 64;
 
-std::optional<std::string> from_hex(std::string_view text) {
-  if (text.size() % 2 != 0 || text.size() > 2 * kMaxBuildId) return std::nullopt;
-  std::string bytes;
-  for (std::size_t at = 0; at < text.size(); at += 2) {
-    const int high = hex_digit(text[at]);
-    const int low = hex_digit(text[at + 1]);
-    if (high < 0 || low < 0) return std::nullopt;
-    bytes += static_cast<char>(high << 4 | low);
-  }
-  return bytes;
-}
-
 /// Whether opening this path below a bundle stays inside it, provided that no component is a link.
 bool stays_below(std::string_view path) noexcept {
   if (path.empty() || path.front() == '/' || path.find('\0') != path.npos) return false;
@@ -163,7 +142,7 @@ void read_module(const Json& object, Reading& reading) {
   SnapshotModule module;
   module.path = fields.text("path");
   if (const auto found = object.find("build_id"); found != object.end() && !found->is_null()) {
-    const auto bytes = from_hex(fields.text("build_id"));
+    const auto bytes = bytes_of_hex(fields.text("build_id"), kMaxBuildId);
     if (!bytes) fields.fail("\"build_id\" is not hexadecimal");
     module.build_id = bytes.value_or("");
   }

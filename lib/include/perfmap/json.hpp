@@ -233,4 +233,17 @@ struct RecordedFile {
 /// parse_manifest(). Paths must be names, without "/".
 PERFMAP_API Result<std::vector<RecordedFile>> parse_recorded_files(std::string_view json);
 
+/// A copy of an ELF file in a recording directory, by its recording.json.
+struct RecordedModule {
+  std::string path;      ///< the name in the directory
+  std::string source;    ///< the path that processes had mapped
+  std::string build_id;  ///< raw bytes; empty: it has none
+  std::uint64_t size = 0;
+
+  friend bool operator==(const RecordedModule&, const RecordedModule&) = default;
+};
+
+/// Parses the list of these copies; none if there is no list. Fails as parse_recorded_files().
+PERFMAP_API Result<std::vector<RecordedModule>> parse_recorded_modules(std::string_view json);
+
 }  // namespace perfmap

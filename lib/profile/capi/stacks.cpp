@@ -92,6 +92,12 @@ perfmap::Result<void> prepare(const perfmap_stacks_options& asked, perfmap_stack
   auto known = perfmap::set_map_dir(text_of(asked.map_dir), jit);
   if (known && asked.kallsyms != nullptr) known = stacks.kernel.open(asked.kallsyms);
   if (!known) return known;
+  const std::string own = perfmap::recording_directory_of(recording.input().name());
+  if (!own.empty()) {
+    auto modules = perfmap::recorded_modules_in(own);
+    if (!modules) return perfmap::Failure(std::move(modules.error()));
+    jit.modules = *std::move(modules);
+  }
   perfmap::StackOptions options = options_of(asked);
   stacks.has_lines = asked.detail == PERFMAP_DETAIL_LINES || asked.detail == PERFMAP_DETAIL_INLINES;
   options.open_module = perfmap::open_recorded_modules(cache_of(asked, stacks), recording, jit);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/cursor.hpp"
+#include "base/hex_bytes.hpp"
 #include "base/lazy.hpp"
 #include "dwarf/cfi_table.hpp"
 #include "elf/demangle.hpp"
@@ -60,16 +61,6 @@ constexpr std::size_t kMaxLinkName = 255;
 constexpr std::size_t kMaxPath = 4095;
 /// A larger file would take seconds to check.
 constexpr std::size_t kMaxChecked = std::size_t{1} << 30;
-
-std::string hex_of(std::string_view bytes) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (const char byte : bytes) {
-    text += kDigits[static_cast<unsigned char>(byte) >> 4];
-    text += kDigits[static_cast<unsigned char>(byte) & 15];
-  }
-  return text;
-}
 
 /// "DIRECTORY/" of a path; "" if it has no slash.
 std::string directory_of(const std::string& path) {
@@ -124,7 +115,7 @@ std::shared_ptr<const Module> DebugFiles::open(const Place& place) const {
 
 std::shared_ptr<const Module> DebugFiles::by_build_id(std::string_view build_id) const {
   if (build_id.size() < 2) return nullptr;
-  const std::string hex = hex_of(build_id);
+  const std::string hex = hex_of_bytes(build_id);
   const std::string name = "/.build-id/" + hex.substr(0, 2) + "/" + hex.substr(2) + ".debug";
   for (const std::string& root : roots()) {
     for (const std::string& directory : files_->debug_directories) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 #include <sys/stat.h>
 
@@ -16,5 +17,9 @@ void RecordedUsers::look(std::span<const pid_t> pids) {
 }
 
 bool RecordedUsers::ran_as(pid_t pid, uid_t user) const { return seen_.contains({pid, user}); }
+
+bool RecordedUsers::ran_as(uid_t user) const {
+  return std::ranges::any_of(seen_, [user](const auto& one) { return one.second == user; });
+}
 
 }  // namespace perfmap

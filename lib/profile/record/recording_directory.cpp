@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/descriptor.hpp"
+#include "base/hex_bytes.hpp"
 #include "perfmap/json.hpp"
 #include "perfmap/output_file.hpp"
 #include "perfmap/profile/record.hpp"
@@ -56,6 +57,15 @@ void write_file(JsonWriter& json, const KeptFile& file) {
   json.key("pid");
   json.integer(file.pid);
   json.member("size", file.size);
+  json.end_object();
+}
+
+void write_module(JsonWriter& json, const RecordedModule& module) {
+  json.begin_object();
+  json.text_members("path", module.path);
+  json.text_members("source", module.source);
+  json.member("build_id", hex_of_bytes(module.build_id));
+  json.member("size", module.size);
   json.end_object();
 }
 
@@ -128,7 +138,8 @@ Result<void> RecordingDirectory::remove(std::span<const std::string> files) cons
 }
 
 Result<void> write_manifest(const RecordingDirectory& directory, const RecordingManifest& manifest,
-                            std::span<const KeptFile> files) {
+                            std::span<const KeptFile> files,
+                            std::span<const RecordedModule> modules) {
   Result<OutputFile> out =
       OutputFile::replace_itself(directory.path() + "/" + std::string(kRecordingManifestName));
   if (!out) return Failure(std::move(out.error()));
@@ -153,6 +164,10 @@ Result<void> write_manifest(const RecordingDirectory& directory, const Recording
   json.key("files");
   json.begin_array();
   for (const KeptFile& file : files) write_file(json, file);
+  json.end_array();
+  json.key("modules");
+  json.begin_array();
+  for (const RecordedModule& module : modules) write_module(json, module);
   json.end_array();
   json.end_object();
   json.newline();

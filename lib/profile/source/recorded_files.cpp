@@ -21,23 +21,36 @@ constexpr std::size_t kMaxFiles = 65'536;  // as in ArchiveLimits
 
 using PidsByName = std::unordered_map<std::string, pid_t>;
 
-/// What recording.json says about the files; nothing if there is none.
-Result<PidsByName> described_pids(int directory, const std::string& path) {
+/// The text of recording.json; empty if there is none.
+Result<std::string> description_in(int directory, const std::string& name) {
   constexpr std::size_t kMaxText = std::size_t{64} << 20;
   const std::string file(kRecordingManifestName);
-  const std::string name = path + "/" + file;
-  const Result<ReadText> read = read_text_at(directory, file.c_str(), name, kMaxText);
-  PidsByName pids;
-  if (!read && read.error().code == Errc::not_found) return pids;
-  if (!read) return Failure(read.error());
+  Result<ReadText> read = read_text_at(directory, file.c_str(), name, kMaxText);
+  if (!read && read.error().code == Errc::not_found) return std::string();
+  if (!read) return Failure(std::move(read.error()));
   if (read->was_cut) return Failure({Errc::too_large, name + " is too large", 0, {}});
-  const Result<std::vector<RecordedFile>> files = parse_recorded_files(read->text);
-  if (!files) {
-    Error error = files.error();
-    error.message = "cannot use " + name + ": " + error.message +
-                    " (the directory can also be read without this file)";
-    return Failure(std::move(error));
-  }
+  return std::move(read->text);
+}
+
+/// What recording.json says, by a function of json.hpp; nothing if there is none.
+template <class Parse>
+auto described_in(int directory, const std::string& path, Parse parse) -> decltype(parse("")) {
+  const std::string name = path + "/" + std::string(kRecordingManifestName);
+  const Result<std::string> text = description_in(directory, name);
+  if (!text) return Failure(text.error());
+  if (text->empty()) return {};
+  auto list = parse(*text);
+  if (list) return list;
+  Error error = list.error();
+  error.message = "cannot use " + name + ": " + error.message +
+                  " (the directory can also be read without this file)";
+  return Failure(std::move(error));
+}
+
+Result<PidsByName> described_pids(int directory, const std::string& path) {
+  const auto files = described_in(directory, path, parse_recorded_files);
+  if (!files) return Failure(files.error());
+  PidsByName pids;
   for (const RecordedFile& one : *files) pids.try_emplace(one.path, one.pid);
   return pids;
 }
@@ -86,6 +99,40 @@ Result<std::vector<RecordedFile>> recorded_files_in(const std::string& directory
     return std::tuple(one.pid, one.is_dump, one.path);
   });
   return files;
+}
+
+Result<std::shared_ptr<const RecordedModules>> recorded_modules_in(const std::string& directory) {
+  Descriptor opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened.is_open()) return Failure(system_error("cannot open " + directory, errno));
+  auto files = described_in(opened.get(), directory, parse_recorded_modules);
+  if (!files) return Failure(std::move(files.error()));
+  if (files->empty()) return nullptr;
+  return std::make_shared<const RecordedModules>(directory, *std::move(files));
+}
+
+RecordedModules::RecordedModules(std::string directory, std::vector<RecordedModule> files)
+    : directory_(std::move(directory)), files_(std::move(files)) {
+  for (std::size_t i = 0; i < files_.size(); ++i) {
+    if (!files_[i].build_id.empty()) by_build_id_.try_emplace(files_[i].build_id, i);
+    by_source_.try_emplace(files_[i].source, i);
+  }
+}
+
+const RecordedModule* RecordedModules::find(const std::string& path,
+                                            const std::string& build_id) const {
+  const auto& index = build_id.empty() ? by_source_ : by_build_id_;
+  const auto found = index.find(build_id.empty() ? path : build_id);
+  return found == index.end() ? nullptr : &files_[found->second];
+}
+
+Result<Input> RecordedModules::open(const RecordedModule& module) const {
+  const std::string name = directory_ + "/" + module.path;
+  Result<Input> input = Input::open(
+      name,
+      {.follow_link = false, .regular_only = true, .bounded = true, .keep_descriptor = false});
+  // Debug files are searched beside the original.
+  if (input) input->rename(module.source);
+  return input;
 }
 
 }  // namespace perfmap

@@ -170,11 +170,57 @@ Result<void> set_map_dir(const std::string& directory, RecordedJitOptions& optio
   return {};
 }
 
+namespace {
+
+/// Opens the copy of a file. Fails with not_found if there is none.
+ModuleCache::Answer open_copy(ModuleCache& cache, const RecordedModules& copies,
+                              const Region& region, const ExpectedBuildId& expected) {
+  const Failure none({Errc::not_found, "the recording has no copy of it", 0, {}});
+  if (region.file == nullptr || !region.file->is_file()) return none;
+  const std::string& path = region.file->name;
+  const std::string wanted = region.file->build_id.empty() ? expected(path) : region.file->build_id;
+  const RecordedModule* const copy = copies.find(path, wanted);
+  if (copy == nullptr) return none;
+  Result<Input> input = copies.open(*copy);
+  if (!input) return Failure(std::move(input.error()));
+  ModuleCache::Answer module = cache.open(*std::move(input));
+  if (!module || (*module)->build_id() == copy->build_id) return module;
+  return Failure({Errc::refused, "cannot use " + copy->path + ": its build ID differs", 0, {}});
+}
+
+/// The copies, and the files themselves.
+ProcessTracker::OpenModule with_copies(ModuleCache& cache, ProcessTracker::OpenModule files,
+                                       const RecordedJitOptions& jit, ExpectedBuildId expected) {
+  return [&cache, files = std::move(files), copies = jit.modules, expected = std::move(expected),
+          prefers_files = !jit.symfs.empty()](const Region& region,
+                                              const ProcSource* process) -> ModuleCache::Answer {
+    if (!prefers_files) {
+      if (auto copy = open_copy(cache, *copies, region, expected)) return copy;
+      return files(region, process);
+    }
+    ModuleCache::Answer file = files(region, process);
+    if (file) return file;
+    ModuleCache::Answer copy = open_copy(cache, *copies, region, expected);
+    return copy ? copy : file;
+  };
+}
+
+}  // namespace
+
 ProcessTracker::OpenModule open_recorded_modules(ModuleCache& cache, const Recording& recording,
                                                  const RecordedJitOptions& jit) {
-  ExpectedBuildId recorded = recorded_build_ids(recording);
-  if (jit.snapshot == nullptr) return open_below(cache, jit.symfs, std::move(recorded));
-  return open_of_snapshot(cache, jit.snapshot, jit.symfs, std::move(recorded));
+  const ExpectedBuildId recorded = recorded_build_ids(recording);
+  ProcessTracker::OpenModule open =
+      jit.snapshot == nullptr ? open_below(cache, jit.symfs, recorded)
+                              : open_of_snapshot(cache, jit.snapshot, jit.symfs, recorded);
+  if (jit.modules != nullptr) open = with_copies(cache, std::move(open), jit, recorded);
+  if (!jit.on_module) return open;
+  return [open = std::move(open), on_module = jit.on_module](
+             const Region& region, const ProcSource* process) -> ModuleCache::Answer {
+    ModuleCache::Answer module = open(region, process);
+    if (module) on_module(*region.file, *module);
+    return module;
+  };
 }
 
 }  // namespace perfmap

@@ -159,11 +159,16 @@ TEST_CASE("the files of a description are read back", "[record]") {
   const std::vector<KeptFile> files = {
       {.name = "perf-7.map", .source = "/tmp/perf-1.map", .pid = 7, .is_dump = false, .size = 1},
       {.name = "jit-\xff.dump", .source = "/tmp/jit-\xff.dump", .pid = 8, .is_dump = true}};
-  REQUIRE(write_manifest(*directory, {.command = {"a\n\"b"}}, files));
+  const std::vector<RecordedModule> modules = {
+      {"elf-00ff", "/bin/a\xff", std::string("\0\xff", 2), 5}};
+  REQUIRE(write_manifest(*directory, {.command = {"a\n\"b"}}, files, modules));
   CHECK(mode_of(scratch / "rec/recording.json") == 0600);
   const auto read = parse_recorded_files(test::read_file(scratch / "rec/recording.json"));
   REQUIRE(read);
   CHECK(*read == std::vector<RecordedFile>{{"perf-7.map", 7, false}, {"jit-\xff.dump", 8, true}});
+  const auto copies = parse_recorded_modules(test::read_file(scratch / "rec/recording.json"));
+  REQUIRE(copies);
+  CHECK(*copies == modules);
 }
 
 }  // namespace perfmap

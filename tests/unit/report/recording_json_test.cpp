@@ -68,4 +68,29 @@ TEST_CASE("a deeply nested description ends", "[record]") {
   CHECK(why(with_files(deep)) == "it is not a JSON object");
 }
 
+TEST_CASE("the copies of ELF files are read", "[record]") {
+  const std::string text = R"({"schema": "perfmap.recording/1", "modules": [
+      {"path": "elf-01ff", "source": "/bin/app", "build_id": "01fF", "size": 3},
+      {"path": "elf-unknown-1", "source": "/bin/other", "build_id": "", "size": 4}]})";
+  const auto modules = parse_recorded_modules(text);
+  REQUIRE(modules);
+  CHECK(*modules == std::vector<RecordedModule>{{"elf-01ff", "/bin/app", "\x01\xff", 3},
+                                                {"elf-unknown-1", "/bin/other", "", 4}});
+  CHECK(parse_recorded_modules(with_files("[]")).value().empty());
+  CHECK(parse_recorded_files(text).value().empty());
+}
+
+TEST_CASE("a description with a wrong copy of an ELF file is refused", "[record]") {
+  const auto module = GENERATE(values<std::string>(
+      {R"({"path": "../app", "source": "/bin/app", "build_id": ""})",
+       R"({"path": "", "source": "/bin/app", "build_id": ""})",
+       R"({"path": "a", "source": 1, "build_id": ""})",
+       R"({"path": "a", "source": "/bin/app", "build_id": "0"})",
+       R"({"path": "a", "source": "/bin/app", "build_id": "0g"})",
+       R"({"path": "a", "source": "/bin/app", "build_id": "", "size": -1})", "1"}));
+  CAPTURE(module);
+  CHECK_FALSE(
+      parse_recorded_modules(R"({"schema": "perfmap.recording/1", "modules": [)" + module + "]}"));
+}
+
 }  // namespace perfmap

@@ -3,6 +3,9 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
@@ -13,6 +16,8 @@
 #include <vector>
 
 #include "perfmap/input.hpp"
+#include "perfmap/json.hpp"
+#include "perfmap/profile/module.hpp"
 #include "perfmap/profile/process_tracker.hpp"
 #include "perfmap/profile/recording.hpp"
 #include "perfmap/profile/source.hpp"
@@ -156,6 +161,7 @@ PERFMAP_API std::vector<pid_t> descendants_of(std::vector<pid_t> pids, const Roo
 ///   perf.data        the recording
 ///   perf-PID.map     the perf map of a recorded process, by the pid in the recording
 ///   jit-*.dump       a jitdump, with its file name
+///   elf-*            a copy of an ELF file, by its build ID
 ///   recording.json   docs/schema/perfmap.recording-1.json
 ///
 /// recording_in() finds the recording of one.
@@ -226,6 +232,51 @@ class PERFMAP_API NameKeeper {
   std::vector<Error> failures_;
 };
 
+/// Copies the ELF files of recorded processes into the directory, because a file is replaced when
+/// the program is built again, and the recording has names only with the file that was recorded.
+class PERFMAP_API ModuleKeeper {
+ public:
+  /// What is copied at most.
+  struct Limits {
+    std::uint64_t max_bytes = std::uint64_t{256} << 20;  ///< of all copies
+    /// Of a file of the system, such as those below /usr: a package replaces it rarely.
+    std::uint64_t max_system_file = std::uint64_t{16} << 20;
+  };
+
+  /// `began_ns`: when the recording began, on the clock of file times.
+  ModuleKeeper(RecordingDirectory directory, std::int64_t began_ns)
+      : directory_(std::move(directory)), began_ns_(began_ns) {}
+
+  /// For RecordedJitOptions::on_module. Several threads may call it.
+  void add(const MappedFile& file, const std::shared_ptr<const Module>& module);
+  /// Copies the files: those of the system after others, and small ones before large ones. A file
+  /// that replaced the recorded one meanwhile is left out. If this is root, so is a file that only
+  /// its owner may read, unless `ran_as` says that a recorded process ran as the owner.
+  void write(const Limits& limits, const std::function<bool(uid_t user)>& ran_as);
+
+  const std::vector<RecordedModule>& modules() const noexcept { return modules_; }
+  /// Files that are not of the system, and were not copied because of the limits.
+  const std::vector<RecordedModule>& too_large() const noexcept { return too_large_; }
+  /// Copies that could not be written.
+  const std::vector<Error>& failures() const noexcept { return failures_; }
+
+ private:
+  struct Used {
+    std::string source;
+    std::uint64_t inode = 0;  ///< of the mapping; 0: unknown
+    std::shared_ptr<const Module> module;
+  };
+  bool may_copy(const Used& used, const std::function<bool(uid_t user)>& ran_as) const;
+  void copy(const Used& used);
+
+  RecordingDirectory directory_;
+  std::int64_t began_ns_;
+  std::mutex mutex_;
+  std::map<std::string, Used> used_;  ///< by build ID, or by path
+  std::vector<RecordedModule> modules_, too_large_;
+  std::vector<Error> failures_;
+};
+
 /// Processes with another /tmp than the caller's, as in containers. Their maps and jitdumps are
 /// gone when the last process of the container ends, unless a descriptor holds the directory. One
 /// thread at a time.
@@ -259,6 +310,8 @@ class PERFMAP_API RecordedUsers {
   void look(std::span<const pid_t> pids);
   /// Whether a process was seen as this user.
   bool ran_as(pid_t pid, uid_t user) const;
+  /// Whether any process was.
+  bool ran_as(uid_t user) const;
 
  private:
   Roots roots_;
@@ -294,6 +347,7 @@ struct RecordingManifest {
 };
 PERFMAP_API Result<void> write_manifest(const RecordingDirectory& directory,
                                         const RecordingManifest& manifest,
-                                        std::span<const KeptFile> files);
+                                        std::span<const KeptFile> files,
+                                        std::span<const RecordedModule> modules = {});
 
 }  // namespace perfmap

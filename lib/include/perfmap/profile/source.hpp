@@ -8,12 +8,14 @@
 #include <string>
 #include <string_view>
 #include <sys/types.h>
+#include <unordered_map>
 #include <vector>
 
 #include "perfmap/index.hpp"
 #include "perfmap/input.hpp"
 #include "perfmap/jit_paths.hpp"
 #include "perfmap/jitdump.hpp"
+#include "perfmap/json.hpp"
 #include "perfmap/map.hpp"
 #include "perfmap/profile/module.hpp"
 #include "perfmap/profile/symbolizer.hpp"
@@ -26,7 +28,6 @@ namespace perfmap {
 
 class ModuleCache;
 class Recording;
-struct RecordedFile;
 struct RecordedJitOptions;
 struct RecordedKernel;
 
@@ -174,6 +175,26 @@ PERFMAP_API std::string recording_directory_of(const std::string& path);
 /// header. Follows no link in the directory. Fails with io; and with bad_format, unsupported or
 /// too_large for a recording.json that cannot be used.
 PERFMAP_API Result<std::vector<RecordedFile>> recorded_files_in(const std::string& directory);
+/// The copies of ELF files in a recording directory: of those that its processes ran code of, as
+/// they were when it was recorded. Several threads may use it.
+class PERFMAP_API RecordedModules {
+ public:
+  RecordedModules(std::string directory, std::vector<RecordedModule> files);
+
+  /// The copy with that build ID (raw bytes), or, if that is empty, of the file at that path; null
+  /// if there is none.
+  const RecordedModule* find(const std::string& path, const std::string& build_id) const;
+  /// Its bytes, with the name of the original. Follows no link.
+  Result<Input> open(const RecordedModule& module) const;
+
+ private:
+  std::string directory_;
+  std::vector<RecordedModule> files_;
+  std::unordered_map<std::string, std::size_t> by_build_id_, by_source_;
+};
+/// Those that recording.json lists; null if there are none. Fails as recorded_files_in().
+PERFMAP_API Result<std::shared_ptr<const RecordedModules>> recorded_modules_in(
+    const std::string& directory);
 /// The bytes of a recording, "-" for standard input, expanded if it is compressed; a pprof profile
 /// is not expanded. Of a recording directory, its recording. Fails like open_source(), and for a
 /// snapshot, which has no recording.
@@ -185,8 +206,9 @@ PERFMAP_API Result<void> check_other_file(const std::string& path, const Input& 
 /// Sets the directory, or snapshot, with the maps and dumps of recorded processes; empty: use the
 /// recording's paths. Fails if a snapshot cannot be read.
 PERFMAP_API Result<void> set_map_dir(const std::string& directory, RecordedJitOptions& options);
-/// Opens ELF files of recorded processes. Checks the build-ids of the recording, or, if it has
-/// none, those of the snapshot, which also contains its vdso. Borrows the cache.
+/// Opens ELF files of recorded processes: the copies of the options, or else the files themselves,
+/// which come first if there is a symfs. Checks the build-ids of the recording, or, if it has none,
+/// those of the snapshot, which also contains its vdso. Borrows the cache.
 PERFMAP_API ProcessTracker::OpenModule open_recorded_modules(ModuleCache& cache,
                                                              const Recording& recording,
                                                              const RecordedJitOptions& options);

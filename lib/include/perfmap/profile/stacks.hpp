@@ -23,6 +23,8 @@
 
 namespace perfmap {
 
+class RecordedModules;
+
 /// Identifies the kernel of a recording: its build-id, and the address of one symbol, which differs
 /// from boot to boot (KASLR). Fields that the recording does not have are empty.
 struct RecordedKernel {
@@ -256,6 +258,11 @@ struct RecordedJitOptions {
   Overlap overlap = Overlap::last;
   /// Used for every process instead of a search: sources of the caller.
   std::shared_ptr<JitSources> given = nullptr;
+  /// Copies of ELF files, for open_recorded_modules(); null: there are none.
+  std::shared_ptr<const RecordedModules> modules = nullptr;
+  /// Called for each ELF file of a process that is used, from any thread; may be empty.
+  std::function<void(const MappedFile& file, const std::shared_ptr<const Module>& module)>
+      on_module = {};
   /// Called for each file of a process that is used; may be empty. Not for `given`.
   std::function<void(pid_t pid, const Input& input, bool is_dump)> on_found = {};
 };
