@@ -112,23 +112,32 @@ class Unpacked {
   bool handles_signals_ = false;
 };
 
+/// `error`, if it is due to the directory for temporary files, with what to do.
+Failure with_remedy(Error error, const std::string& tmp) {
+  error.message += " (in " + tmp + "; set TMPDIR to use another directory)";
+  return Failure(std::move(error));
+}
+
 Result<std::string> Unpacked::make(const std::string& path) {
-  const char* const tmp = std::getenv("TMPDIR");
-  std::string name = tmp != nullptr && *tmp != '\0' ? tmp : "/tmp";
-  name += "/perfmap-XXXXXX";
+  const char* const set = std::getenv("TMPDIR");
+  const std::string tmp = set != nullptr && *set != '\0' ? set : "/tmp";
   if (count_ == kMaxDirectories) {
-    return Failure({Errc::too_large, "too many archives", 0, {}});
+    return Failure({Errc::too_large, "cannot unpack " + path + ": too many archives", 0, {}});
   }
   // Registered before it is made: mkdtemp() writes the name, and then makes the directory.
-  char* const kept = ::strdup(name.c_str());
+  char* const kept = ::strdup((tmp + "/perfmap-XXXXXX").c_str());
   if (kept == nullptr) throw std::bad_alloc();
   directories[count_++] = kept;
   if (::mkdtemp(kept) == nullptr) {
-    return Failure(system_error("cannot create a directory in " + name, errno));
+    return with_remedy(
+        system_error("cannot unpack " + path + ": cannot create a temporary directory", errno),
+        tmp);
   }
   Result<void> done = unpack_archive(path, kept);
-  if (!done) return Failure(std::move(done.error()));
-  return paths_.try_emplace(path, kept).first->second;
+  if (done) return paths_.try_emplace(path, kept).first->second;
+  const int reason = done.error().sys_errno;
+  if (reason == ENOSPC || reason == EDQUOT) return with_remedy(std::move(done.error()), tmp);
+  return Failure(std::move(done.error()));
 }
 
 }  // namespace

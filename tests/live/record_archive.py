@@ -135,9 +135,24 @@ def hostile_archives_are_refused():
     archive("../perf-1.map")
     assert "leads out of the directory" in run("report", "bad.tar", status=2)[1]
     pathlib.Path("torn.tar.zst").write_bytes(pathlib.Path("run1.tar.zst").read_bytes()[:-10])
-    assert run("report", "torn.tar.zst", status=2)[1] == "perfmap: error: cannot unpack torn.tar.zst: it is truncated\n"
-    done = run("report", "run1.tar.zst", status=2, TMPDIR=os.path.realpath("nowhere"))
-    assert "cannot create a directory in" in done[1] and "No such file or directory" in done[1]
+    assert run("report", "torn.tar.zst", status=2)[1] == "perfmap: error: cannot unpack torn.tar.zst: it is truncated (copy it again)\n"
+    nowhere = os.path.realpath("nowhere")
+    assert run("report", "run1.tar.zst", status=2, TMPDIR=nowhere)[1] == \
+        "perfmap: error: cannot unpack run1.tar.zst: cannot create a temporary directory: No such file or directory " \
+        f"(in {nowhere}; set TMPDIR to use another directory)\n"
+
+
+def a_full_directory_is_reported():
+    """perf.data is larger than the file system of TMPDIR."""
+    script = 'mount -t tmpfs -o size=16k none unpacked && "$@"; status=$?; ls -A unpacked; exit $status'
+    words = ["unshare", "--mount", "sh", "-c", script, "sh"]
+    if subprocess.run([*words, "true"], capture_output=True).returncode != 0:
+        print("skipped in part: only root can mount")
+        return
+    done = subprocess.run([*words, PERFMAP, "report", "run1.tar.zst"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, ""), done
+    assert re.fullmatch(r"perfmap: error: cannot unpack run1\.tar\.zst: 'perf\.data' has \d+ bytes, and \d+ are free "
+                        r"\(in \S+/unpacked; set TMPDIR to use another directory\)\n", done.stderr), done.stderr
 
 
 def a_process_is_selected():
@@ -196,6 +211,7 @@ def main():
         others_refuse_them()
         nothing_remains_after_a_signal()
         hostile_archives_are_refused()
+        a_full_directory_is_reported()
         a_process_is_selected()
         pages_are_opened()
     return 0

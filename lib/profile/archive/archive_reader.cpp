@@ -27,7 +27,15 @@ Failure failed(Errc code, std::string why, int sys_errno = 0) {
   return Failure({code, std::move(why), sys_errno, {}});
 }
 Failure damaged(std::string why) { return failed(Errc::bad_format, std::move(why)); }
-Failure torn() { return damaged("it is truncated"); }
+Failure torn() { return damaged("it is truncated (copy it again)"); }
+
+/// How many bytes the files of an archive of that size may have.
+std::uint64_t max_bytes_of(std::uint64_t size, const ArchiveLimits& limits) noexcept {
+  constexpr std::uint64_t kSmall = std::uint64_t{64} << 20;
+  const std::uint64_t factor = std::max<std::uint64_t>(limits.max_expansion, 1);
+  const std::uint64_t expanded = size > UINT64_MAX / factor ? UINT64_MAX : size * factor;
+  return std::min(limits.max_bytes, std::max(kSmall, expanded));
+}
 
 /// The bytes of an archive, expanded while they are read.
 class ExpandedBytes {
@@ -75,7 +83,7 @@ class ExpandedBytes {
       const ExpansionStep step =
           packing_ == Packing::zstd ? zstd_.step(pending_, to) : gzip_.step(pending_, to);
       if (step.is_damaged) {
-        return damaged("its compressed data are damaged, or need too large a window");
+        return damaged("its compressed data are damaged, or need a window of more than 128 MiB");
       }
       pending_.remove_prefix(step.taken);
       if (step.taken != 0 || step.made != 0) is_in_frame_ = !step.ends_frame;
@@ -151,8 +159,12 @@ std::string_view objection_to(char type) noexcept {
 /// Reads the entries of an archive.
 class ArchiveReader {
  public:
-  ArchiveReader(ReadBytes read, const ArchiveLimits& limits, ArchiveReceiver& receiver)
-      : bytes_(std::move(read)), limits_(limits), receiver_(receiver) {}
+  ArchiveReader(ReadBytes read, std::uint64_t size, const ArchiveLimits& limits,
+                ArchiveReceiver& receiver)
+      : bytes_(std::move(read)),
+        limits_(limits),
+        max_bytes_(max_bytes_of(size, limits)),
+        receiver_(receiver) {}
 
   Result<void> run();
 
@@ -173,6 +185,7 @@ class ArchiveReader {
   Result<void> take_entry(const TarHeader& header);
   Result<void> take_directory(const EntryPath& path, const TarHeader& header);
   Result<void> take_file(const EntryPath& path, const TarHeader& header);
+  Failure too_large() const;
   Result<void> place_file(const EntryPath& path, bool& is_skipped);
   Result<void> pass_data(std::uint64_t size, bool is_skipped);
   Result<void> skip_padding(std::uint64_t size);
@@ -180,6 +193,7 @@ class ArchiveReader {
 
   ExpandedBytes bytes_;
   ArchiveLimits limits_;
+  std::uint64_t max_bytes_;
   ArchiveReceiver& receiver_;
   Pending pending_;
   std::uint64_t headers_ = 0;
@@ -258,7 +272,7 @@ Result<bool> ArchiveReader::take_extension(const TarHeader& header) {
     PaxRecords global;
     if (!parse_pax(*text, global)) return damaged("a header in it is damaged");
     const bool is_used = global.path || global.size || global.mtime_ns || global.is_sparse;
-    if (is_used) return failed(Errc::refused, "it has a header that changes all later entries");
+    if (is_used) return failed(Errc::refused, "it has a pax header that changes all later entries");
     return true;
   }
   pending_.is_any = true;
@@ -301,7 +315,7 @@ Result<void> ArchiveReader::take_directory(const EntryPath& path, const TarHeade
   if (header.size != 0) return damaged("the directory '" + header.name + "' in it has data");
   directories_.insert(path.whole());
   if (directories_.size() <= kMaxDirectories) return {};
-  return failed(Errc::refused, "it has more directories than a recording directory");
+  return failed(Errc::refused, "it has too many directories; a recording has one");
 }
 
 /// All files are in one directory, the first one's; only ini/perfmap.ini is below it.
@@ -313,7 +327,7 @@ Result<void> ArchiveReader::place_file(const EntryPath& path, bool& is_skipped) 
   if (!base_) base_ = base;
   if (*base_ != base) {
     return failed(Errc::refused, "it has files in several directories, such as '" + path.whole() +
-                                     "', so it is not one of a recording directory");
+                                     "'; a recording has one");
   }
   if (!names_.insert(is_skipped ? "ini/" + path.name : path.name).second) {
     return failed(Errc::refused, "it has two files with the name '" + path.name + "'");
@@ -321,14 +335,17 @@ Result<void> ArchiveReader::place_file(const EntryPath& path, bool& is_skipped) 
   return {};
 }
 
+Failure ArchiveReader::too_large() const {
+  std::string why = "its files have more than " + std::to_string(max_bytes_ >> 20) + " MiB";
+  if (max_bytes_ < limits_.max_bytes) why += ", which no recording of its size has";
+  return failed(Errc::too_large, std::move(why));
+}
+
 Result<void> ArchiveReader::take_file(const EntryPath& path, const TarHeader& header) {
   bool is_skipped = false;
   Result<void> done = place_file(path, is_skipped);
   if (!done) return done;
-  if (header.size > limits_.max_bytes - bytes_of_files_) {
-    return failed(Errc::too_large,
-                  "its files have more than " + std::to_string(limits_.max_bytes >> 20) + " MiB");
-  }
+  if (header.size > max_bytes_ - bytes_of_files_) return too_large();
   bytes_of_files_ += header.size;
   if (!is_skipped) done = receiver_.begin({path.name, header.size, header.mtime_ns});
   if (done) done = pass_data(header.size, is_skipped);
@@ -366,13 +383,12 @@ bool leads_to(const std::string& path, const std::string& directory) {
 
 Result<void> ArchiveReader::check_tree() const {
   if (!base_ || !names_.contains("perf.data")) {
-    return damaged("it has no recording directory: no perf.data");
+    return damaged("it is no archive of a recording: it has no perf.data");
   }
   for (const std::string& path : directories_) {
     const std::string ini = base_->empty() ? "ini" : *base_ + "/ini";
     if (leads_to(path, *base_) || path == ini) continue;
-    return failed(Errc::refused,
-                  "it has a directory '" + path + "', which a recording directory does not have");
+    return failed(Errc::refused, "it has a directory '" + path + "', which no recording has");
   }
   return {};
 }
@@ -387,8 +403,11 @@ class DirectoryReceiver final : public ArchiveReceiver {
     if (::fstatvfs(directory_.get(), &space) == 0) {
       const std::uint64_t unit = std::max<std::uint64_t>(space.f_frsize, 1);
       if (file.size / unit >= space.f_bavail) {
-        return failed(Errc::too_large, "'" + file.name + "' has " + std::to_string(file.size) +
-                                           " bytes, more than there is space for");
+        const std::uint64_t free = std::min(space.f_bavail, UINT64_MAX / unit) * unit;
+        return failed(Errc::io,
+                      "'" + file.name + "' has " + std::to_string(file.size) + " bytes, and " +
+                          std::to_string(free) + " are free",
+                      ENOSPC);
       }
     }
     constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
@@ -444,10 +463,10 @@ ReadBytes reader_of(int fd) {
 
 }  // namespace
 
-Result<void> read_archive(ReadBytes read, const std::string& name, const ArchiveLimits& limits,
+Result<void> read_archive(ArchiveInput input, const ArchiveLimits& limits,
                           ArchiveReceiver& receiver) {
-  Result<void> done = ArchiveReader(std::move(read), limits, receiver).run();
-  if (!done) done.error().message = "cannot unpack " + name + ": " + done.error().message;
+  Result<void> done = ArchiveReader(std::move(input.read), input.size, limits, receiver).run();
+  if (!done) done.error().message = "cannot unpack " + input.name + ": " + done.error().message;
   return done;
 }
 
@@ -469,8 +488,11 @@ Result<void> unpack_archive(const std::string& path, const std::string& director
   if (!file.is_open()) return Failure(system_error("cannot open " + path, errno));
   Descriptor to(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!to.is_open()) return Failure(system_error("cannot open " + directory, errno));
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) return Failure(system_error("cannot read " + path, errno));
   DirectoryReceiver receiver(std::move(to));
-  return read_archive(reader_of(file.get()), path, limits, receiver);
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  return read_archive({reader_of(file.get()), path, size}, limits, receiver);
 }
 
 }  // namespace perfmap

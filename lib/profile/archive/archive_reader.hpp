@@ -33,8 +33,15 @@ class ArchiveReceiver {
   virtual Result<void> end() = 0;
 };
 
-/// As unpack_archive(). `name` is for the message.
-Result<void> read_archive(ReadBytes read, const std::string& name, const ArchiveLimits& limits,
+/// An archive that is read.
+struct ArchiveInput {
+  ReadBytes read;
+  std::string name;                 ///< for messages
+  std::uint64_t size = UINT64_MAX;  ///< in bytes, as it is stored; UINT64_MAX: unknown
+};
+
+/// As unpack_archive().
+Result<void> read_archive(ArchiveInput input, const ArchiveLimits& limits,
                           ArchiveReceiver& receiver);
 
 }  // namespace perfmap

@@ -1,6 +1,7 @@
 // Archives of recording directories: what is unpacked, and each trap.
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -156,13 +157,12 @@ TEST_CASE("a name that occurs twice is refused", "[archive]") {
 TEST_CASE("subdirectories are refused", "[archive]") {
   const Unpacked file(recording().file("proc/1/maps", "x").text());
   CHECK(file.reason() ==
-        "it has files in several directories, such as 'proc/1/maps', so it is not one of a "
-        "recording directory");
+        "it has files in several directories, such as 'proc/1/maps'; a recording has one");
   const Unpacked empty(recording().directory("proc/").text());
-  CHECK(empty.reason() == "it has a directory 'proc', which a recording directory does not have");
+  CHECK(empty.reason() == "it has a directory 'proc', which no recording has");
   TarBytes deep = recording();
   for (int i = 0; i < 100; ++i) deep.directory("d" + std::to_string(i));
-  CHECK(Unpacked(deep.text()).reason() == "it has more directories than a recording directory");
+  CHECK(Unpacked(deep.text()).reason() == "it has too many directories; a recording has one");
   TarBytes nested;
   std::string path = "perf.data";
   for (int i = 0; i < 8; ++i) path = "perf.data/" + path;
@@ -172,10 +172,10 @@ TEST_CASE("subdirectories are refused", "[archive]") {
 }
 
 TEST_CASE("an archive without a recording is refused", "[archive]") {
-  const std::string why = "it has no recording directory: no perf.data";
+  const std::string why = "it is no archive of a recording: it has no perf.data";
   CHECK(Unpacked(TarBytes().text()).reason() == why);
   CHECK(Unpacked(TarBytes().file("perf-1.map", "x").text()).reason() == why);
-  CHECK(Unpacked("").reason() == "it is truncated");
+  CHECK(Unpacked("").reason() == "it is truncated (copy it again)");
 }
 
 TEST_CASE("a torn archive is refused, wherever it ends", "[archive]") {
@@ -183,7 +183,7 @@ TEST_CASE("a torn archive is refused, wherever it ends", "[archive]") {
       recording().pax("mtime=1.5").file("perf-1.map", std::string(600, 'x')).text();
   const auto size = GENERATE_COPY(range(std::size_t{0}, whole.size(), std::size_t{128}));
   CAPTURE(size);
-  CHECK(Unpacked(whole.substr(0, size)).reason() == "it is truncated");
+  CHECK(Unpacked(whole.substr(0, size)).reason() == "it is truncated (copy it again)");
 }
 
 TEST_CASE("bytes after the end of an archive are refused, but for its padding", "[archive]") {
@@ -199,7 +199,7 @@ TEST_CASE("bytes after the end of an archive are refused, but for its padding", 
 TEST_CASE("a size that lies is an error", "[archive]") {
   const std::string data(1024, 'x');
   const Unpacked longer(TarBytes().header("perf.data", '0', 4096).bytes(data).text());
-  CHECK(longer.reason() == "it is truncated");
+  CHECK(longer.reason() == "it is truncated (copy it again)");
   const Unpacked shorter(TarBytes().header("perf.data", '0', 100).bytes(data).text());
   CHECK(shorter.reason() == "a header in it is damaged");
   const Unpacked directory(recording().entry("ini/", '5', "data").text());
@@ -207,11 +207,14 @@ TEST_CASE("a size that lies is an error", "[archive]") {
 }
 
 TEST_CASE("a huge size is refused before anything is written", "[archive]") {
+  const ArchiveLimits limits{.max_expansion = UINT64_MAX};
   const std::string why = "its files have more than 65536 MiB";
   const std::string binary = "\x80\0\0\0\x7f\xff\xff\xff\xff\xff\xff\xff"s;
-  CHECK(Unpacked(TarBytes().header("perf.data", '0', 0, {{124, binary}}).text()).reason() == why);
-  CHECK(Unpacked(TarBytes().pax("size=18446744073709551615").header("perf.data", '0', 0).text())
-            .reason() == why);
+  const std::string in_header = TarBytes().header("perf.data", '0', 0, {{124, binary}}).text();
+  CHECK(Unpacked(in_header, limits).reason() == why);
+  const std::string in_pax =
+      TarBytes().pax("size=18446744073709551615").header("perf.data", '0', 0).text();
+  CHECK(Unpacked(in_pax, limits).reason() == why);
   const std::string negative = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"s;
   CHECK(Unpacked(TarBytes().header("perf.data", '0', 0, {{124, negative}}).text()).reason() ==
         "a header in it is damaged");
@@ -227,10 +230,35 @@ TEST_CASE("a huge size is refused before anything is written", "[archive]") {
 TEST_CASE("a file larger than the free space is refused", "[archive]") {
   const std::string bytes =
       TarBytes().pax("size=9000000000000000").header("perf.data", '0', 0).text();
-  const Unpacked unpacked(bytes, {.max_bytes = UINT64_MAX});
-  CHECK(unpacked.reason() ==
-        "'perf.data' has 9000000000000000 bytes, more than there is space for");
+  const Unpacked unpacked(bytes, {.max_bytes = UINT64_MAX, .max_expansion = UINT64_MAX});
+  CHECK(unpacked.reason().starts_with("'perf.data' has 9000000000000000 bytes, and "));
+  CHECK(unpacked.reason().ends_with(" are free"));
+  CHECK(unpacked.result.error().sys_errno == ENOSPC);
   CHECK(unpacked.files.empty());
+}
+
+TEST_CASE("an archive of 100 kB that states 3 GiB is refused before anything is written",
+          "[archive]") {
+  const std::string size = std::to_string(std::uint64_t{3} << 30);
+  const std::string bytes = TarBytes()
+                                .pax("size=" + size)
+                                .header("perf.data", '0', 0)
+                                .bytes(std::string(100'000, '\0'))
+                                .text();
+  const Unpacked unpacked(bytes);
+  CHECK(unpacked.reason() ==
+        "its files have more than 801 MiB, which no recording of its size has");
+  CHECK(unpacked.result.error().code == Errc::too_large);
+  CHECK(unpacked.files.empty());
+}
+
+TEST_CASE("a small archive may have files of 64 MiB together", "[archive]") {
+  const auto unpack = [](std::uint64_t second) {
+    return Unpacked(recording().header("perf-1.map", '0', second).text());
+  };
+  constexpr std::uint64_t kRest = (std::uint64_t{64} << 20) - 8;  // perf.data has 8 bytes
+  CHECK(unpack(kRest).reason() == "it is truncated (copy it again)");
+  CHECK(unpack(kRest + 1).reason().starts_with("its files have more than 64 MiB, which no "));
 }
 
 TEST_CASE("100 000 entries are too many", "[archive]") {
@@ -251,7 +279,7 @@ TEST_CASE("100 000 entries are too many", "[archive]") {
     rest.remove_prefix(size);
     return static_cast<ssize_t>(size);
   };
-  const Result<void> result = read_archive(read, "many.tar", {}, counting);
+  const Result<void> result = read_archive({read, "many.tar"}, {}, counting);
   REQUIRE_FALSE(result);
   CHECK(result.error().message == "cannot unpack many.tar: it has more than 65536 entries");
   CHECK(counting.count == ArchiveLimits().max_entries);
@@ -261,7 +289,7 @@ TEST_CASE("headers without an entry have a limit, and one at the end is torn", "
   TarBytes many = recording();
   for (int i = 0; i < 100; ++i) many.pax("comment=x");
   CHECK(Unpacked(many.text(), {.max_entries = 10}).reason() == "it has too many headers");
-  CHECK(Unpacked(recording().pax("mtime=1").text()).reason() == "it is truncated");
+  CHECK(Unpacked(recording().pax("mtime=1").text()).reason() == "it is truncated (copy it again)");
   const Unpacked large(recording().header("x", 'x', 2 << 20).text());
   CHECK(large.reason() == "a header in it is too large");
 }
@@ -278,7 +306,7 @@ TEST_CASE("pax records that are none are damage", "[archive]") {
 TEST_CASE("a global header may have a comment, but change no entry", "[archive]") {
   CHECK(Unpacked(TarBytes().pax("comment=hash", 'g').file("perf.data", "x").text()).result);
   const Unpacked size(TarBytes().pax("size=5", 'g').file("perf.data", "x").text());
-  CHECK(size.reason() == "it has a header that changes all later entries");
+  CHECK(size.reason() == "it has a pax header that changes all later entries");
 }
 
 TEST_CASE("a header with a wrong checksum is damage", "[archive]") {

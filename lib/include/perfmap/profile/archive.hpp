@@ -20,6 +20,10 @@ inline constexpr std::string_view kArchiveSuffix = ".tar.zst";
 struct ArchiveLimits {
   std::uint64_t max_bytes = std::uint64_t{64} << 30;  ///< of all its files together
   std::size_t max_entries = 65'536;                   ///< files and directories
+  /// How many times the size of the archive its files may have, from 64 MiB on. A recording stays
+  /// below, even if all its stacks are equal: perf's samples have at most 64 KiB, and each has its
+  /// own time, of 8 bytes.
+  std::uint64_t max_expansion = 8192;
 };
 
 /// Whether this is a regular file that begins like a tar archive (ustar, pax, GNU), plain or
@@ -36,7 +40,8 @@ PERFMAP_API bool is_archive(const std::string& path);
 /// bytes after its end than padding, is an error, as is one without a recording. Files that were
 /// written before an error remain, for the caller to remove.
 ///
-/// Fails with refused, bad_format, too_large (limits, or free space of the directory) or io.
+/// Fails with refused, bad_format, too_large (limits) or io, of which sys_errno is ENOSPC if the
+/// file system of the directory is too small; nothing of the file is written then.
 /// O(size) time; memory for one window of at most 128 MiB, and the names.
 PERFMAP_API Result<void> unpack_archive(const std::string& path, const std::string& directory,
                                         const ArchiveLimits& limits = {});
