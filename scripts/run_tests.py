@@ -2,10 +2,13 @@
 """Runs the tests of builds and counts them: run_tests.py run BUILD [CTEST-ARGUMENT...]
                                          run_tests.py summary BUILD...
 
-`run` runs ctest and has the same exit status. `summary` prints the tests that the last run of each
-build skipped, with reasons, and as its last line how many tests passed, failed and were skipped in
-all builds. A test reports that it, or one of its cases, cannot run here by a line that begins with
-"skipped:" or "skipped in part:", followed by the reason. Such lines count, too.
+`run` runs ctest and has the same exit status. For `-j N`, half as many more tests than N run at the same
+time: for a third of their time they wait, for recordings and for processes to start and to end.
+
+`summary` prints the tests that the last run of each build skipped, with reasons, and as its last line
+how many tests passed, failed and were skipped in all builds. A test reports that it, or one of its
+cases, cannot run here by a line that begins with "skipped:" or "skipped in part:", followed by the
+reason. Such lines count, too.
 
 With PERFMAP_LIVE=off in the environment, tests find no real runtime and no browser in their PATH.
 """
@@ -42,11 +45,19 @@ def path_without_runtimes(folder):
     return folder
 
 
+def with_more_jobs(arguments):
+    words = list(arguments)
+    if "-j" in words[:-1]:
+        at = words.index("-j") + 1
+        words[at] = str((int(words[at]) * 3 + 1) // 2)
+    return words
+
+
 def run(build, arguments):
     results = ROOT / "build" / build / "tests.xml"
     results.unlink(missing_ok=True)
     command = ["ctest", "--test-dir", ROOT / "build" / build, "--output-on-failure", "--timeout", "900",
-               "--test-output-size-passed", "100000", "--output-junit", results, *arguments]
+               "--test-output-size-passed", "100000", "--output-junit", results, *with_more_jobs(arguments)]
     environment = dict(os.environ)
     with tempfile.TemporaryDirectory() as folder:
         if environment.get("PERFMAP_LIVE") == "off":

@@ -1,5 +1,5 @@
-"""scripts/run_tests.py counts tests and skipped ones, and hides runtimes. Checked on four small
-tests."""
+"""scripts/run_tests.py counts tests and skipped ones, hides runtimes, and runs three tests at a time for two
+processors. Checked on small tests."""
 import os
 import pathlib
 import subprocess
@@ -14,6 +14,11 @@ add_test(not-here "/bin/sh" "-c" "echo 'skipped: no node here'; exit 77")
 set_tests_properties(not-here PROPERTIES SKIP_RETURN_CODE 77)
 add_test(sees-node "/bin/sh" "-c" "command -v node && command -v sed")
 """
+
+# Each waits until the others have started.
+TOGETHER = "".join(f"""
+add_test({name} "/bin/sh" "-c" "touch {name}; for i in $(seq 200); do test -e a -a -e b -a -e c && exit 0; sleep 0.05; done; exit 1")
+""" for name in "abc")
 
 
 def said(*arguments, **environment):
@@ -46,6 +51,8 @@ with tempfile.TemporaryDirectory() as scratch:
     assert text.splitlines()[-2:] == ["PERFMAP_LIVE=off: real runtimes and the browser were left out",
                                       "4 passed, 2 failed, 6 skipped"], text
 
+    (build / "CTestTestfile.cmake").write_text(TOGETHER)
+    assert said("run", build, "-j", "2")[0] == 0
     (build / "tests.xml").unlink()
     status, text = said("summary", build)
     assert (status, text.splitlines()[-1]) == (1, "0 passed, 1 failed, 0 skipped"), text
