@@ -6,7 +6,8 @@ pages show as /srv, and must succeed. Each line that the page shows must be prin
 with any numbers, except those that begin with `...`; lines that are printed but not shown are ignored. `<!-- needs: PROGRAM -->` names
 a program without which a page cannot be run, or root; `A|B as C` is one of two, which the page calls C. Commands in an `sh` block are not run: the comment before it gives the reason, as in
 `<!-- not run: needs a cluster -->`. The steps of a workflow in examples/ci are in ci_guide().
-With UPDATE_GUIDES=1, blocks that differ are rewritten. Exit status 77: perf cannot record.
+With UPDATE_GUIDES=1, all blocks of a page show what this run printed, so that their numbers fit. Exit status 77: perf
+cannot record.
 """
 import os
 import pathlib
@@ -24,6 +25,8 @@ PERFMAP = pathlib.Path(sys.argv[1]).resolve()
 FILE = re.compile(r"(?s)`([\w./-]+)`:\n+```\w*\n(.*?)```")
 NEEDS = re.compile(r"<!-- needs: (.*?) -->")
 NOT_RUN = re.compile(r"(?s)(<!-- not run: (.*?) -->\n+)?```sh\n(.*?)```")
+RECORDED = re.compile(r"(?m)^perfmap: recorded (\d+) samples? in .*: (\S+)$")
+REPORTED = re.compile(r"(?m)^\$ perfmap report (\S+).*\n(\d+) samples? of ")
 SECTIONS = ["Record", "Report", "Page", "What has a name", "A living process", "In production",
             "If names are missing"]
 MAX_LINES = 130
@@ -89,6 +92,18 @@ def missing_lines(shown, printed):
             if line.strip() and not line.startswith("...") and shape(line) not in lines]
 
 
+def refreshed(shown, printed):
+    """The lines that the page shows, as they were printed."""
+    rest = printed.splitlines(keepends=True)
+    fresh = []
+    for line in shown.splitlines(keepends=True):
+        at = next((i for i, new in enumerate(rest) if line.strip() and shape(new) == shape(line)), None)
+        if at is not None:
+            line, rest = rest[at], rest[at + 1:]
+        fresh.append(line)
+    return "".join(fresh)
+
+
 def run_page(page, text, scratch):
     """(commands run, complaints, blocks as they should be), or the reason why nothing was run."""
     directory, bin_directory = scratch / "srv", scratch / "bin"
@@ -103,22 +118,32 @@ def run_page(page, text, scratch):
     commands = [line for _, _, lines in blocks for kind, line, _ in lines if kind == "$"]
     results = iter(run_commands(commands, directory, environment(bin_directory)))
     complaints, fresh = [], []
-    for _, shown_block, lines in blocks:
-        differs, new = False, ""
+    for _, _, lines in blocks:
+        new = ""
         for kind, line, shown in lines:
             status, printed = next(results, (-1, "")) if kind == "$" else (0, "")
             lost = missing_lines(shown, printed)
             # The answer of doctor may be that names are missing, of libraries that are stripped.
             failed = status > ("perfmap doctor" in line) or status < 0
-            differs = differs or failed or lost or (printed and not shown)
             if failed:
                 complaints.append(f"{page.name}: status {status}: {line}\n{printed}")
             elif lost:
                 complaints.append(f"{page.name}: {line}\n  not printed: " + "\n  not printed: ".join(lost) +
                                   f"\n  printed:\n{printed}")
-            new += f"{kind} {line}\n{printed}"
-        fresh.append(new if differs else shown_block)
+            is_other = failed or lost or (printed and not shown)
+            new += f"{kind} {line}\n{printed if is_other else refreshed(shown, printed)}"
+        fresh.append(new)
     return len(commands), complaints, fresh
+
+
+def check_numbers(page, text):
+    """Reports have the samples of the recording above them."""
+    recorded = {}
+    for block in console_blocks(text):
+        recorded.update((name, samples) for samples, name in RECORDED.findall(block[1]))
+        for name, samples in REPORTED.findall(block[1]):
+            if samples != recorded.get(name):
+                yield f"{page.name}: {name} has {recorded.get(name)} samples, but its report {samples}"
 
 
 def check_form(page, text):
@@ -205,6 +230,7 @@ def main():
     for page in pages:
         text = page.read_text()
         problems += check_form(page, text)
+        problems += [] if os.environ.get("UPDATE_GUIDES") else check_numbers(page, text)
         for _, reason, body in NOT_RUN.findall(text):
             commands = len(body.strip().splitlines())
             not_run += commands
