@@ -69,7 +69,8 @@ ReadBytes pieces_of(std::string_view bytes, std::size_t piece) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   Collecting whole;
-  const Result<void> done = read_archive({pieces_of(bytes, SIZE_MAX), "fuzz", size}, kLimits, whole);
+  const Result<void> done =
+      read_archive({pieces_of(bytes, SIZE_MAX), "fuzz", size}, kLimits, whole);
   if (done) {
     require(whole.is_complete() && whole.files.contains("perf.data"));
   } else {

@@ -1,5 +1,6 @@
 """bounds.py MEASURED PERFMAP: inputs that try to make a command use memory and time without end, each with the
 most that it may use. Valid streams of the same formats give the same output as files."""
+import concurrent.futures
 import gzip
 import os
 import pathlib
@@ -10,7 +11,7 @@ import tempfile
 import threading
 
 import formats
-from growth import Growth
+from growth import JOBS, Growth
 
 MIB = 1 << 20
 SECOND = 1_000_000_000
@@ -25,13 +26,12 @@ class Bounds:
 
     def run(self, title, words, says, memory, cpu=5 * SECOND, status=2, stdin=subprocess.DEVNULL, max_output=None):
         """`says` is a regular expression for standard error; `memory` is above that of a small input."""
-        result, output = self.place / "result", self.place / "output"
-        with open(output, "wb") as out:
-            done = subprocess.run([self.measured, result, self.perfmap, *words], stdin=stdin, stdout=out,
+        with tempfile.NamedTemporaryFile("r") as result, tempfile.TemporaryFile() as output:
+            done = subprocess.run([self.measured, result.name, self.perfmap, *words], stdin=stdin, stdout=output,
                                   stderr=subprocess.PIPE, cwd=self.place, text=True, errors="replace")
-        ended, used, time = map(int, result.read_text().split())
+            ended, used, time = map(int, result.read().split())
+            size = os.fstat(output.fileno()).st_size
         used -= self.base
-        size = output.stat().st_size
         print(f"{title}: {used / MIB:.1f} MiB, {time / SECOND:.2f} s, {size} bytes of output", flush=True)
         for wrong in ([f"ends with {ended:#x}"] * (ended != status << 8) +
                       [f"uses {used} bytes"] * (used > memory) + [f"takes {time} ns"] * (time > cpu) +
@@ -126,7 +126,7 @@ FILES = (["lint"], ["info"], ["tidy"], ["to-json"], ["to-json", "--effective"], 
          ["write", "1000", "10", "f", "--jitdump", "--code"])
 
 
-def stream_bounds(bounds):
+def device_bounds(bounds):
     (bounds.place / "small.log").write_text("[1] {gc\n[2] gc}\n")
     (bounds.place / "small.data").write_bytes(formats.recording(3))
     for words in FILES:
@@ -139,6 +139,9 @@ def stream_bounds(bounds):
     for kind in ("perf-map", "jitdump", "pypylog", "json"):
         bounds.run(f"to-json --kind {kind} /dev/zero", ["to-json", "--kind", kind, "/dev/zero"], "error: ", 48 * MIB,
                    cpu=2 * SECOND)
+
+
+def pipe_bounds(bounds):
     for words in (["lint", "-"], ["to-json", "-"], ["stacks", "-"], ["pypylog", "-"], ["merge", "-", "small.map"]):
         bounds.piped(f"endless text: {' '.join(words)}", words, ["yes"], "error: ", 48 * MIB, cpu=2 * SECOND)
     for words in (["to-json", "--to", "jsonl", "-"], ["resolve", "-", "-m", "small.map"], ["write", "-o", "out"]):
@@ -168,8 +171,9 @@ def main():
     measured, perfmap = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
         bounds = Bounds(str(pathlib.Path(measured).resolve()), str(pathlib.Path(perfmap).resolve()), pathlib.Path(folder))
-        for part in (pprof_bounds, made_dump_bounds, pypylog_bounds, stream_bounds, same_as_files):
-            part(bounds)
+        parts = (pipe_bounds, device_bounds, pprof_bounds, made_dump_bounds, pypylog_bounds, same_as_files)
+        with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
+            list(pool.map(lambda part: part(bounds), parts))
     for failure in bounds.failures:
         print(f"FAILED: {failure}", file=sys.stderr)
     sys.exit(1 if bounds.failures else 0)

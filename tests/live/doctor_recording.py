@@ -29,26 +29,23 @@ __attribute__((noinline)) double middle(int n, int depth) {
   double s = depth > 0 ? middle(n, depth - 1) : leaf(n);
   return s + room[64];
 }
-int main(int count, char **words) {
-  struct timespec a, b;
-  clock_gettime(CLOCK_MONOTONIC, &a);
+int main(int count, char **words) { /* SECONDS of processor time */
   do {
     for (int i = 0; i < 50; i++) sink += middle(2000, count > 2 ? atoi(words[2]) : 1);
-    clock_gettime(CLOCK_MONOTONIC, &b);
-  } while (b.tv_sec - a.tv_sec + (b.tv_nsec - a.tv_nsec) / 1e9 < atof(words[1]));
+  } while ((double)clock() / CLOCKS_PER_SEC < atof(words[1]));
   return 0;
 }
 """
 NODE = ("function hot(n) { let s = 0; for (let i = 0; i < n; i++) s += i % 7; return s }"
-        "const end = Date.now() + SECONDS * 1000; let x = 0; while (Date.now() < end) x += hot(10000)")
+        "let x = 0; while (process.cpuUsage().user < SECONDS * 1e6) for (let i = 0; i < 10; i++) x += hot(10000)")
 JAVA = ("public class T { static int f(int n) { int s = 0; for (int i = 0; i < n; i++) s += i % 7; return s; }"
-        " public static void main(String[] a) { long end = System.currentTimeMillis() + 1500, x = 0;"
-        " while (System.currentTimeMillis() < end) x += f(10000); } }")
+        " public static void main(String[] a) { long x = 0; for (int i = 0; i < ROUNDS; i++) x += f(10000);"
+        " System.out.println(x); } }")
 PYPY = ("import time\ndef hot(n):\n    s = 0\n    for i in range(n): s += i % 7\n    return s\n"
-        "end = time.time() + 1.2\nwhile time.time() < end: hot(20000)\n")
+        "while time.process_time() < 0.6: hot(20000)\n")
 ERLANG = ("lists:foldl(fun(X, A) -> lists:sum([Y rem 7 || Y <- lists:seq(1, 1000)]) + A + X end, 0,"
           " lists:seq(1, 5000)), halt().")
-PERF = ["perf", "record", "-q", "-o", "perf.data", "-e", "cpu-clock:u", "-F", "199"]
+PERF = ["perf", "record", "-q", "-o", "perf.data", "-e", "cpu-clock:u", "-F", "499"]
 done, left_out = [], []
 
 
@@ -98,12 +95,13 @@ def is_named(process):
 
 
 def check_fix(name, found, also=()):
-    """Pastes the fix and checks that the finding is gone. An unnamed-jit finding may remain as a
-    note: a few of thousands of frames are no frames, or in new code."""
+    """Pastes the fix and checks that the finding is gone. Findings of single frames may remain as notes: a few of
+    thousands of frames are no frames, in new code, or in a stub without a frame pointer."""
     fix = fix_of(found, name)
     paste(fix)
     again = doctor()
-    left = {one["id"] for one in again["findings"] if (one["id"], one["severity"]) != ("unnamed-jit", "info")}
+    notes = {"unnamed-jit", "frame-pointers"}
+    left = {one["id"] for one in again["findings"] if one["id"] not in notes or one["severity"] != "info"}
     assert not left & {name, *also}, (fix, again["findings"])
     return again
 
@@ -124,7 +122,7 @@ def main_process(found):
 
 def check_healthy():
     assert compiled("good", "-O1", "-g", "-fno-optimize-sibling-calls")
-    record(["--call-graph", "dwarf"], ["./good", "0.5"])
+    record(["--call-graph", "dwarf"], ["./good", "0.2"])
     found = doctor(status=0)
     assert found["findings"] == [] and main_process(found)["looked_for"] == [], found
     text = run([PERFMAP, "doctor", "perf.data"]).stdout
@@ -134,13 +132,13 @@ def check_healthy():
 
 
 def check_perf_options():
-    record([], ["./good", "0.5"])
+    record([], ["./good", "0.2"])
     found = doctor(status=1)
     assert ids(found) == ["no-stacks"], found
     check_fix("no-stacks", found)
-    record(["--call-graph", "dwarf,4096"], ["./good", "0.5", "20"])
+    record(["--call-graph", "dwarf,4096"], ["./good", "0.2", "20"])
     check_fix("cut-stacks", doctor(status=1))
-    record(["-g", "-B"], ["./good", "0.3"])
+    record(["-g", "-B"], ["./good", "0.2"])
     found = doctor(status=0)
     assert ids(found) == ["no-build-ids"], found
     check_fix("no-build-ids", found)
@@ -165,7 +163,7 @@ def check_attached():
 
 def check_no_tables():
     assert compiled("bare", "-O2", "-fno-asynchronous-unwind-tables", "-fomit-frame-pointer")
-    record(["--call-graph", "dwarf"], ["./bare", "0.5"])
+    record(["--call-graph", "dwarf"], ["./bare", "0.2"])
     found = doctor(status=1)
     assert ids(found) == ["early-ends"], found
     message = found["findings"][0]["message"]
@@ -178,10 +176,10 @@ def check_no_tables():
 def check_stripped():
     """A debuginfod server, here a directory, has the debug information of a stripped file."""
     assert compiled("whole", "-O1", "-g", "-fno-optimize-sibling-calls", "-Wl,--build-id")
-    record(["--call-graph", "dwarf"], ["./whole", "0.5"])
+    record(["--call-graph", "dwarf"], ["./whole", "0.2"])
     assert "no-symbols" not in ids(doctor(status=0)), doctor()
     assert run(["objcopy", "--strip-all", "whole", "bald"]).returncode == 0
-    record(["--call-graph", "dwarf"], ["./bald", "0.5"])
+    record(["--call-graph", "dwarf"], ["./bald", "0.2"])
     found = doctor(status=1)
     assert ids(found) == ["no-symbols"], found
     message = found["findings"][0]["message"]
@@ -202,7 +200,7 @@ def check_stripped():
 
 def check_32_bit():
     assert compiled("narrow", "-O1", "-m32", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls")
-    record(["--call-graph", "dwarf"], ["./narrow", "0.5"])
+    record(["--call-graph", "dwarf"], ["./narrow", "0.2"])
     found = doctor()
     # A sample may have come while the loader ran: of a libc without symbols.
     assert [name for name in ids(found) if name != "no-symbols"] == [], found
@@ -212,7 +210,7 @@ def check_32_bit():
 
 def check_musl():
     assert compiled("musl", "-O2", compiler="musl-gcc")
-    record(["--call-graph", "dwarf"], ["./musl", "0.5"])
+    record(["--call-graph", "dwarf"], ["./musl", "0.2"])
     found = doctor(status=1)
     assert ids(found) == ["no-symbols", "early-ends"] and "musl" in found["findings"][1]["message"], found
     assert "_start;" in paste(fix_of(found, "early-ends")).stdout
@@ -229,7 +227,7 @@ def check_fibers():
             for (;;) { work(); back = std::move(back).resume(); }
             return std::move(back);
           }};
-          for (clock_t end = clock() + CLOCKS_PER_SEC / 2; clock() < end;) f = std::move(f).resume();
+          for (clock_t end = clock() + CLOCKS_PER_SEC / 4; clock() < end;) f = std::move(f).resume();
           _exit(0);
         }
         """)
@@ -256,7 +254,7 @@ def check_coroutines():
           other.uc_stack.ss_size = 65536;
           other.uc_link = &start;
           makecontext(&other, run, 0);
-          for (clock_t end = clock() + CLOCKS_PER_SEC / 2; clock() < end;) swapcontext(&start, &other);
+          for (clock_t end = clock() + CLOCKS_PER_SEC / 4; clock() < end;) swapcontext(&start, &other);
           return 0;
         }
         """)
@@ -289,7 +287,7 @@ def check_signal_stack():
           struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
           timer_t timer;
           timer_create(CLOCK_MONOTONIC, &event, &timer);
-          for (clock_t end = clock() + CLOCKS_PER_SEC / 2; clock() < end;) wait_for_it(timer);
+          for (clock_t end = clock() + CLOCKS_PER_SEC / 4; clock() < end;) wait_for_it(timer);
           return 0;
         }
         """)
@@ -317,7 +315,7 @@ def check_go():
           return &node{tree(depth - 1), tree(depth - 1)}
         }
         func main() {
-          for end := time.Now().Add(time.Second); time.Now().Before(end); {
+          for end := time.Now().Add(time.Second / 2); time.Now().Before(end); {
             kept = tree(12)
             done := make(chan int)
             go func() { done <- grow(500) }()
@@ -350,7 +348,7 @@ def check_files():
                                        "mv hidden moved && exec sh -c \"$*\"\n")
     os.chmod("bin/ssh", 0o755)
     made = run(["unshare", "--uts", "sh", "-c", "hostname far.away && exec \"$@\"", "sh", *PERF,
-                "--call-graph", "dwarf", "--", "./moved", "0.4"])
+                "--call-graph", "dwarf", "--", "./moved", "0.2"])
     assert made.returncode == 0, made
     os.rename("moved", "hidden")
     found = doctor(status=1)
@@ -446,7 +444,7 @@ def check_dump():
 
 
 def check_java():
-    pathlib.Path("T.java").write_text(JAVA)
+    pathlib.Path("T.java").write_text(JAVA.replace("ROUNDS", "50_000"))
     assert run(["javac", "T.java"]).returncode == 0
     record(["-g"], ["java", "T"])
     found = doctor(status=1)
@@ -477,7 +475,7 @@ def check_erlang_bifs():
 
 def check_java_alive():
     """For a living JVM, the fix asks it to write its map."""
-    pathlib.Path("L.java").write_text(JAVA.replace("class T", "class L").replace("1500", "60000"))
+    pathlib.Path("L.java").write_text(JAVA.replace("class T", "class L").replace("ROUNDS", "80_000_000"))
     assert run(["javac", "L.java"]).returncode == 0
     with subprocess.Popen(["java", "-XX:+PreserveFramePointer", "L"]) as process:
         time.sleep(1.5)
@@ -658,7 +656,7 @@ def check_forked_worker():
 
 def check_stitch():
     """The stacks are larger than perf's largest copy, so the fix uses --stitch."""
-    record(["--call-graph", "dwarf,65528"], ["./good", "0.5", "300"])
+    record(["--call-graph", "dwarf,65528"], ["./good", "0.3", "300"])
     fix = fix_of(doctor(status=1), "cut-stacks")
     assert fix == "perfmap stacks --stitch perf.data", fix
     def whole(stacks):
@@ -671,7 +669,7 @@ def check_stitch():
 def check_losses():
     """For root, the fix proposes larger buffers. Other users may not have them, so the fix records
     less often."""
-    record(["--call-graph", "dwarf,32768", "-m", "8", "-F", "2999"], ["./good", "0.5"])
+    record(["--call-graph", "dwarf,32768", "-m", "8", "-F", "2999"], ["./good", "0.2"])
     found = doctor(status=1)
     fix = fix_of(found, "lost-events")
     assert " -m 16M " in fix, fix
@@ -731,7 +729,7 @@ os.symlink(PERFMAP, "bin/perfmap")
 os.environ["PATH"] = f"{HOME.name}/bin:" + os.environ["PATH"]
 pathlib.Path("work.c").write_text(WORK_C)
 pathlib.Path("app.py").write_text(PYPY)
-pathlib.Path("app.js").write_text(NODE.replace("SECONDS", "1.2"))
+pathlib.Path("app.js").write_text(NODE.replace("SECONDS", "0.4"))
 if not shutil.which("perf") or not can_compile("gcc"):
     print("skipped: there is no perf, or no gcc")
     sys.exit(77)

@@ -30,7 +30,7 @@ function words(n) { let s = ''; for (let i = 0; i < n; ++i) s += 'w' + (i * 7919
 const end = Date.now() + SECONDS * 1000;
 let sum = 0;
 while (Date.now() < end) sum += fib(18) + words(500);
-console.log(sum > 0);
+console.log(process.pid, sum > 0);
 """
 
 
@@ -40,10 +40,17 @@ def node(work, flag, seconds):
     return [*AS_USER, "node", flag, "--interpreted-frames-native-stack", str(path)]
 
 
-def made_by(data):
-    """The recorded process, which has written a map or a dump."""
-    text = run("perf", "script", "-f", "-i", data, "-F", "pid,comm")
-    return int(re.findall(r"node\s+(\d+)", text)[0])
+def until(condition):
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def recorded_map(*options, cwd):
+    """The map of a program that was recorded until it ended."""
+    said = run(*RECORD, *options, "--", *node(cwd, "--perf-basic-prof", 1), cwd=cwd)
+    return pathlib.Path(f"/tmp/perf-{int(said.split()[0])}.map")
 
 
 @contextlib.contextmanager
@@ -62,13 +69,13 @@ def stacks(*arguments):
 def check_alive(work):
     """Like sudo perf record -p $(pgrep node)."""
     with running(node(work, "--perf-basic-prof", 60), cwd=work) as process:
-        time.sleep(1.5)
-        run(*RECORD, "-o", "alive.data", "-p", str(process.pid), "--", "sleep", "2")
+        map_path = pathlib.Path(f"/tmp/perf-{process.pid}.map")
+        until(lambda: map_path.exists() and b"fib" in map_path.read_bytes())
+        run(*RECORD, "-o", "alive.data", "-p", str(process.pid), "--", "sleep", "1")
         compare(PERFMAP, "alive, attached", "alive.data", 200)
         assert "foreign-owner" not in stacks("alive.data").stderr
         doctor = subprocess.run([PERFMAP, "doctor", "alive.data", "--format", "json"], capture_output=True, text=True)
         assert "foreign-owner" not in doctor.stdout, doctor.stdout
-        map_path = pathlib.Path(f"/tmp/perf-{process.pid}.map")
         process.kill()
         process.wait()
         # A map that was last written before the recording could be an earlier process's.
@@ -96,8 +103,7 @@ def check_command(data, map_path):
 def check_gone(work):
     """The whole life of the process is recorded: its map is used, with and without -k."""
     for name, clock in (("monotonic", ["-k", "mono"]), ("perf's clock", [])):
-        run(*RECORD, *clock, "-o", "gone.data", "--", *node(work, "--perf-basic-prof", 2), cwd=work)
-        map_path = pathlib.Path(f"/tmp/perf-{made_by('gone.data')}.map")
+        map_path = recorded_map(*clock, "-o", "gone.data", cwd=work)
         assert map_path.stat().st_uid == USER
         compare(PERFMAP, f"gone, {name}", "gone.data", 200)
         assert "foreign-owner" not in stacks("gone.data").stderr
@@ -115,7 +121,7 @@ def check_gone(work):
 
 
 def check_inject(work):
-    run(*RECORD, "-k", "mono", "-o", "dump.data", "--", *node(work, "--perf-prof", 2), cwd=work)
+    run(*RECORD, "-k", "mono", "-o", "dump.data", "--", *node(work, "--perf-prof", 1), cwd=work)
     dump = next(pathlib.Path(work).glob("jit-*.dump"))
     compare(PERFMAP, "a dump, gone", "dump.data", 0)
     said = subprocess.run([PERFMAP, "inject", "dump.data", "-o", "out.data"], capture_output=True, text=True)
@@ -145,10 +151,11 @@ def check_container(work):
         return
     with running(outer) as process:
         children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
-        time.sleep(2)
+        until(lambda: children.read_text())
         pid = int(children.read_text())
-        assert pathlib.Path(f"/proc/{pid}/root/tmp/perf-1.map").exists()
-        run(*RECORD, "-o", "inside.data", "-p", str(pid), "--", "sleep", "2")
+        inner = pathlib.Path(f"/proc/{pid}/root/tmp/perf-1.map")
+        until(lambda: inner.exists() and b"fib" in inner.read_bytes())
+        run(*RECORD, "-o", "inside.data", "-p", str(pid), "--", "sleep", "1")
         compare(PERFMAP, "in a container", "inside.data", 200)
 
 

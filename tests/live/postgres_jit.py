@@ -11,6 +11,7 @@ import os
 import pathlib
 import pwd
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -61,7 +62,7 @@ def server(binaries, user, place, profiled):
             skip(f"PostgreSQL does not start: {(place / 'log').read_text()[-300:]}")
         yield
     finally:
-        process.terminate()
+        process.send_signal(signal.SIGINT)  # does not wait for sessions
         process.wait()
 
 
@@ -85,11 +86,18 @@ class Session:
             time.sleep(0.05)
 
 
+def has_events(pid):
+    """Whether perf has opened the events that it records."""
+    return any("perf_event" in os.path.realpath(fd) for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir())
+
+
 def record(session, data):
     """Runs queries in the session while perf records; the caller ends the session or perf."""
     perf = subprocess.Popen(["perf", "record", "-q", "-e", "cpu-clock:u", "-F", "499", "-k", "mono", "-g", "-o", data,
                              "-p", str(session.pid)], stdout=subprocess.DEVNULL)
-    time.sleep(1)
+    while not has_events(perf.pid):
+        assert perf.poll() is None
+        time.sleep(0.05)
     for _ in range(3):
         session.ask(QUERY)
     return perf

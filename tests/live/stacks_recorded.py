@@ -143,7 +143,7 @@ def check_native(place):
     for name, (compiler, flags) in VARIANTS.items():
         try:
             program = recorded.compile_program(place, "shapes", flags, f"shapes-{name}", compiler)
-            data = recorded.record(place / f"{name}.data", [program, "1500"], frequency=1999)
+            data = recorded.record(place / f"{name}.data", [program, "1000"], frequency=1999)
         except CannotRecord as reason:
             skipped.append(f"{name}: {reason}")
             continue
@@ -157,7 +157,7 @@ def check_native(place):
 def check_without_build_ids(place):
     """A recording of this machine without the build id of the vdso."""
     program = recorded.compile_program(place, "shapes", ["-O2"])
-    data = recorded.record(place / "no-build-ids.data", [program, "1500"], frequency=1999, options=["-B"])
+    data = recorded.record(place / "no-build-ids.data", [program, "1000"], frequency=1999, options=["-B"])
     in_vdso = [frame for sample in samples_of(data) for frame in sample["frames"] if frame["module"] == "[vdso]"]
     if not in_vdso:
         raise CannotRecord("no sample lies in the vdso")
@@ -192,7 +192,7 @@ def check_node(place):
         work = place / name
         work.mkdir()
         flags = ["--interpreted-frames-native-stack", flag]
-        data = recorded.record(place / f"{name}.data", ["node", *flags, script, "2000"], cwd=work, stack=32768)
+        data = recorded.record(place / f"{name}.data", ["node", *flags, script, "1200"], cwd=work, stack=32768)
         check_rooted(name, data, 0.98)
         check_threads(name, data)
         check_pprof(data)
@@ -209,7 +209,7 @@ def check_java(place):
     made = subprocess.run(["javac", "-d", work, recorded.SOURCES / "Work.java"], capture_output=True, text=True)
     if made.returncode != 0:
         raise CannotRecord(f"javac: {made.stderr}")
-    command = ["java", "-XX:+PreserveFramePointer", "-cp", work, "Work", "3000"]
+    command = ["java", "-XX:+PreserveFramePointer", "-cp", work, "Work", "2000"]
     data = recorded.record(place / "java.data", command, cwd=work, stack=65528)
     check_rooted("java", data, 0.98)
     check_threads("java", data)

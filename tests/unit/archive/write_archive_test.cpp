@@ -94,7 +94,8 @@ TEST_CASE("an archive that needs a window of more than 128 MiB is refused", "[ar
   const Result<void> result = unpack_archive(path, scratch.path());
   REQUIRE_FALSE(result);
   CHECK(result.error().message ==
-        "cannot unpack " + path + ": its compressed data are damaged, or need a window of more than 128 MiB");
+        "cannot unpack " + path +
+            ": its compressed data are damaged, or need a window of more than 128 MiB");
 }
 
 TEST_CASE("a directory that cannot be read leaves no archive", "[archive]") {
