@@ -14,6 +14,11 @@ namespace {
 
 constexpr std::size_t kShownFiles = 5;
 
+/// The path without '/' at its end.
+std::string without_slashes(const std::string& path) {
+  return path.substr(0, path.find_last_not_of('/') + 1);
+}
+
 }  // namespace
 
 Result<Input> open_recorded_input(const std::string& path, const Console& console) {
@@ -61,8 +66,8 @@ RecordingDiagnosis examine_recording(const Recording& recording, RecordedJitOpti
   if (jit.snapshot != nullptr) how.snapshot = jit.snapshot->directory();
   how.map_dir = jit.directory;
   how.shown_map_dir = jit.shown_directory;
-  const std::string own = recording_directory_of(recording.input().name());
-  how.is_own_map_dir = !own.empty() && own == (jit.snapshot ? how.snapshot : jit.directory);
+  const std::string own = without_slashes(recording_directory_of(recording.input().name()));
+  how.is_own_map_dir = !own.empty() && own == without_slashes(jit.directory);
   how.symfs = jit.symfs;
   how.any_owner = jit.any_owner;
   how.reader = ::geteuid();

@@ -75,7 +75,9 @@ def node_is_named(cwd):
     # The directory works elsewhere, without the files of this machine's /tmp.
     shutil.move(f"{cwd}/node1", f"{cwd}/moved")
     check_complete("moved", cwd, "node")
-    run("doctor", "moved", cwd=cwd)
+    assert "--map-dir" not in run("doctor", "moved", cwd=cwd).stdout
+    assert "was not recorded" not in run("lint", "moved", cwd=cwd).stderr
+    assert "was not recorded" in run("lint", "moved", "--recording", "node2", cwd=cwd).stderr
     check_complete("moved/perf.data", cwd, "node")
 
 

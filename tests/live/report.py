@@ -42,6 +42,20 @@ int main(void) {
   return sink == 1;
 }
 """
+INLINED = r"""
+#include <stdlib.h>
+static inline unsigned long mix(unsigned long x) {
+  x ^= x >> 33;
+  x *= 0xff51afd7ed558ccdUL;
+  return x / 7 + x % 13; /* the hottest line */
+}
+static unsigned long work(unsigned long rounds) {
+  unsigned long sum = 0;
+  for (unsigned long i = 0; i < rounds; ++i) sum += mix(i + sum);
+  return sum;
+}
+int main(int argc, char** argv) { return work(strtoul(argv[argc - 1], NULL, 10)) == 1; }
+"""
 JAVASCRIPT = """
 function leaf(n) { let s = 0; for (let i = 0; i < n; ++i) s = (s * 31 + i) % 65521; return s; }
 function recursive(n) { return n === 0 ? leaf(2000) : recursive(n - 1) + leaf(n); }
@@ -137,7 +151,7 @@ def check_c(place):
     # From -O1 on, leaf functions may have no frame, and then the kernel misses their callers.
     run("gcc", "-O0", "-g", "-fno-omit-frame-pointer", "-static", source, "-o", program)
     data = recorded.record(place / "perf.data", [program], frequency=1500, call_graph="fp")
-    event = event_of(data)
+    event = event_of(data, "--no-inlines")
     ours = counts(event)
     names = {"spin", "once", "twice", "down", "up", "across", "main"}
     assert names <= ours.keys() and ours["spin"][0] > 100, ours
@@ -145,14 +159,14 @@ def check_c(place):
     theirs, total = of_pprof(place / "profile.pb.gz")
     assert total == event["samples"] and theirs == {name: ours[name] for name in theirs}, (theirs, ours)
     assert theirs.keys() == ours.keys() - {"[unknown]"}
-    again = event_of(place / "profile.pb.gz")
+    again = event_of(place / "profile.pb.gz", "--no-inlines")
     assert counts(again) == ours, (again, ours)
     assert again["period"] == event["period"] and again["samples"] == event["samples"]
     run(perfmap, "inject", data, "-o", place / "injected.data")
     assert check_perf(ours, event["samples"], of_perf(place / "injected.data"), theirs) == len(theirs)
     for name in names:
         check_trees(event, data, name)
-    rows = list(csv.DictReader(io.StringIO(run(perfmap, "report", data, "--format", "csv"), newline="")))
+    rows = list(csv.DictReader(io.StringIO(run(perfmap, "report", data, "--no-inlines", "--format", "csv"), newline="")))
     assert {row["name"]: (int(row["self"]), int(row["total"])) for row in rows} == ours
     check_lines(data, place, event)
     return event["samples"]
@@ -160,7 +174,7 @@ def check_c(place):
 
 def check_lines(data, place, event):
     """By line, as pprof counts them."""
-    lines = event_of(data, "--by", "line")
+    lines = event_of(data, "--no-inlines", "--by", "line")
     assert sum(row["self"] for row in lines["rows"]) == event["samples"]
     run(perfmap, "stacks", data, "--lines", "-o", place / "lines.pb.gz")
     theirs, _ = of_pprof(place / "lines.pb.gz", "-lines")
@@ -170,6 +184,32 @@ def check_lines(data, place, event):
         ours[where] = (row["self"], row["total"])
     shared = {name for name in theirs if "calls.c" in name}
     assert len(shared) > 5 and all(theirs[name] == ours[name] for name in shared), (theirs, ours)
+
+
+def check_inlines(place):
+    """Inlined functions, as pprof counts them, and the hottest line, without any option."""
+    source = place / "inlined.c"
+    source.write_text(INLINED)
+    run("gcc", "-O2", "-g", "-fno-omit-frame-pointer", source, "-o", place / "inlined")
+    data = recorded.record(place / "inlined.data", [place / "inlined", 60_000_000], frequency=1500, call_graph="fp")
+    event = event_of(data)
+    hottest = event["rows"][0]
+    line = 1 + INLINED.split("\n").index("  return x / 7 + x % 13; /* the hottest line */")
+    assert (hottest["name"], hottest["file"], hottest["line"]) == ("mix", str(source), line), hottest
+    run(perfmap, "stacks", data, "--inlines", "-o", place / "inlined.pb.gz")
+    theirs, total = of_pprof(place / "inlined.pb.gz")
+    ours = counts(event)
+    assert total == event["samples"] and theirs == {name: ours[name] for name in theirs}, (theirs, ours)
+    assert counts(event_of(place / "inlined.pb.gz")) == ours
+    assert event_of(data, "--callers", "mix")["callers"][1]["name"] == "work"
+    whole = event_of(data, "--no-inlines")
+    assert whole["rows"][0]["name"] == "main", whole["rows"][0]
+    assert counts(event_of(place / "inlined.pb.gz", "--no-inlines")) == counts(whole)
+    annotated = json.loads(run(perfmap, "annotate", data, "mix", "--source", "--format", "json"))
+    (version,) = annotated["versions"]
+    assert (version["inlined_into"], version["self"], version["total"]) == ("main", *ours["mix"]), version
+    assert max(version["lines"], key=lambda one: one["self"])["line"] == line
+    return event["samples"]
 
 
 def check_node(place):
@@ -197,7 +237,7 @@ if subprocess.run(["go", "tool", "-n", "pprof"], capture_output=True).returncode
     skip("there is no `go tool pprof`")
 with tempfile.TemporaryDirectory() as folder:
     try:
-        native = check_c(pathlib.Path(folder))
+        native = check_c(pathlib.Path(folder)) + check_inlines(pathlib.Path(folder))
         jit = check_node(pathlib.Path(folder))
     except recorded.CannotRecord as why:
         skip(why)
