@@ -53,7 +53,8 @@ struct ReportRow {
   std::string_view system_name = {};
   std::string_view module = {};  ///< path; empty: unknown, or several perf maps or dumps
   std::string_view file = {};    ///< of the source; empty: unknown
-  /// 0: unknown. Of a function of JIT code, the line with most samples; other functions have none.
+  /// 0: unknown. Of a function of JIT code, the line with most samples; of another function only
+  /// with `native_lines`.
   std::uint32_t line = 0;
   FrameKind kind = FrameKind::unknown;
   std::vector<std::string_view> tiers = {};  ///< of JIT code, the one with most samples first
@@ -88,6 +89,8 @@ class PERFMAP_API ProfileReport {
     ReportBy by = ReportBy::function;
     bool merge_tiers = true;    ///< all tiers of a function are one row; see without_tier()
     bool keeps_stacks = false;  ///< for callers() and callees()
+    /// Functions of ELF files have a line, too, if the places of the table have.
+    bool native_lines = false;
   };
 
   /// Borrows the table.
@@ -112,6 +115,7 @@ class PERFMAP_API ProfileReport {
     std::string_view unit = {};  ///< of a weighted event
     ReportCounts total = {};
     std::uint64_t processes = 0;
+    std::string_view program = {};  ///< name of the processes with most samples; may be empty
     std::uint64_t duration_ns = 0;  ///< from the first to the last sample; 0: samples have no times
   };
   /// In the order of StackProfile::events.
