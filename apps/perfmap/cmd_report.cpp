@@ -83,13 +83,17 @@ Result<void> check_options(const ReportOptions& options) {
 }
 
 ProfileReport::Options counting(const ReportOptions& options) {
-  return {.by = options.by, .merge_tiers = options.merge_tiers, .keeps_stacks = has_trees(options)};
+  return {.by = options.by,
+          .merge_tiers = options.merge_tiers,
+          .keeps_stacks = has_trees(options),
+          .native_lines = options.format == "github"};
 }
 
 StackOptions::Names names_of(const ReportOptions& options) {
   if (options.inlines) return StackOptions::Names::inlines;
   using Names = StackOptions::Names;
-  return options.by == ReportBy::line       ? Names::lines
+  const bool needs_lines = options.by == ReportBy::line || options.format == "github";
+  return needs_lines                        ? Names::lines
          : options.by == ReportBy::function ? Names::jit_lines
                                             : Names::symbols;
 }
@@ -193,32 +197,41 @@ ExitCode write_comparison(const ReportComparison& comparison, const ReportOption
   return fails ? ExitCode::findings : ExitCode::ok;
 }
 
-ExitCode compare(const ReportOptions& options, const Console& console) {
-  std::vector<std::string> paths = options.baselines;
-  paths.push_back(options.recording);
-  paths.insert(paths.end(), options.newer.begin(), options.newer.end());
-  std::deque<LoadedProfile> loaded;  // reports refer to their other members
-  std::vector<const ProfileReport*> reports;
-  for (const std::string& path : paths) {
-    const ExitCode read = load(path, options, loaded.emplace_back(), console);
+/// Counts the samples of all recordings.
+ExitCode read_side(std::deque<LoadedProfile>& side, std::vector<const ProfileReport*>& reports,
+                   const Console& console) {
+  for (LoadedProfile& one : side) {
+    const ExitCode read = read_profile(one, console);
     if (read != ExitCode::ok) return read;
-    reports.push_back(&*loaded.back().report);
+    reports.push_back(&*one.report);
   }
+  return ExitCode::ok;
+}
+
+ExitCode compare(const ReportOptions& options, const Console& console) {
+  const ProfileRequest request{options, names_of(options), counting(options), options.output};
+  std::vector<std::string> newer = {options.recording};
+  newer.insert(newer.end(), options.newer.begin(), options.newer.end());
+  LoadedSides sides;
+  std::vector<const ProfileReport*> before, after;
+  ExitCode done = open_sides(options.baselines, newer, request, sides, console);
+  if (done == ExitCode::ok) done = read_side(sides.before, before, console);
+  if (done == ExitCode::ok) done = read_side(sides.after, after, console);
+  if (done != ExitCode::ok) return done;
   ComparisonOptions comparing = options.comparing;
   if (options.fail_above_ppm) {
     comparing.threshold_ppm = std::min(comparing.threshold_ppm, *options.fail_above_ppm);
   }
-  const std::span<const ProfileReport* const> all = reports;
-  const std::size_t count = options.baselines.size();
-  const Result<ReportComparison> comparison =
-      compare_reports(all.first(count), all.subspan(count), comparing);
+  const Result<ReportComparison> comparison = compare_reports(before, after, comparing);
   if (!comparison) {
+    sides.note_empty(options.stacks.filter, console);
     return console.fail("cannot compare " + options.baselines.front() + " with " +
                         options.recording + ": " + comparison.error().message);
   }
   const ExitCode result = write_comparison(*comparison, options, console);
   if (result == ExitCode::failed) return result;
-  for (const LoadedProfile& one : loaded) note_profile(one, options.stacks.filter, console);
+  note_programs(sides, console);
+  sides.note(options.stacks.filter, console);
   return result;
 }
 
