@@ -17,8 +17,8 @@ CORE = ["format", "base", "io", "runtimes", "map", "jitdump", "resolve", "writer
 PROFILE = ["elf", "archive", "dwarf", "module", "process", "unwind", "perfdata", "stacks", "report",
            "inject", "annotate", "doctor", "source", "record", "capi"]
 LIBC_ALONE = ("lib/base/", "lib/writer/")  # but for what lib/base has for both shared libraries
-WITH_LIBSTDCXX = ("lib/base/c_border.hpp", "lib/base/found_file.hpp", "lib/base/html.hpp",
-                  "lib/base/lazy.hpp", "lib/base/parallel.hpp")
+WITH_LIBSTDCXX = ("lib/base/c_border.hpp", "lib/base/found_file.hpp", "lib/base/hex_bytes.hpp",
+                  "lib/base/html.hpp", "lib/base/lazy.hpp", "lib/base/parallel.hpp")
 OWNERS = {  # folder: its public headers, below perfmap/ (core) or perfmap/profile/ (profile)
     "format": ["address", "jit_format", "writer_options"],
     "base": ["types", "diagnostic", "text"],

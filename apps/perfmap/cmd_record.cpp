@@ -446,6 +446,7 @@ Result<Kept> keep(const Session& session, const Console& console) {
   for (const Error& error : keeper.failures()) console.warn(error.message);
   report_refused(refused, console);
   kept.files = keeper.files();
+  for (const SampledModule& one : kept.diagnosis.modules) modules.mark(one.path, one.build_id);
   kept.modules = keep_modules(modules, session, console);
   kept.processes = count_recorded(processes, session.pids, kept.diagnosis);
   kept.span_ns = recording->facts().last_sample - recording->facts().first_sample;

@@ -195,32 +195,41 @@ ExitCode write_comparison(const ReportComparison& comparison, const ReportOption
   return fails ? ExitCode::findings : ExitCode::ok;
 }
 
-ExitCode compare(const ReportOptions& options, const Console& console) {
-  std::vector<std::string> paths = options.baselines;
-  paths.push_back(options.recording);
-  paths.insert(paths.end(), options.newer.begin(), options.newer.end());
-  std::deque<LoadedProfile> loaded;  // reports refer to their other members
-  std::vector<const ProfileReport*> reports;
-  for (const std::string& path : paths) {
-    const ExitCode read = load(path, options, loaded.emplace_back(), console);
+/// Counts the samples of all recordings.
+ExitCode read_side(std::deque<LoadedProfile>& side, std::vector<const ProfileReport*>& reports,
+                   const Console& console) {
+  for (LoadedProfile& one : side) {
+    const ExitCode read = read_profile(one, console);
     if (read != ExitCode::ok) return read;
-    reports.push_back(&*loaded.back().report);
+    reports.push_back(&*one.report);
   }
+  return ExitCode::ok;
+}
+
+ExitCode compare(const ReportOptions& options, const Console& console) {
+  const ProfileRequest request{options, names_of(options), counting(options), options.output};
+  std::vector<std::string> newer = {options.recording};
+  newer.insert(newer.end(), options.newer.begin(), options.newer.end());
+  LoadedSides sides;
+  std::vector<const ProfileReport*> before, after;
+  ExitCode done = open_sides(options.baselines, newer, request, sides, console);
+  if (done == ExitCode::ok) done = read_side(sides.before, before, console);
+  if (done == ExitCode::ok) done = read_side(sides.after, after, console);
+  if (done != ExitCode::ok) return done;
   ComparisonOptions comparing = options.comparing;
   if (options.fail_above_ppm) {
     comparing.threshold_ppm = std::min(comparing.threshold_ppm, *options.fail_above_ppm);
   }
-  const std::span<const ProfileReport* const> all = reports;
-  const std::size_t count = options.baselines.size();
-  const Result<ReportComparison> comparison =
-      compare_reports(all.first(count), all.subspan(count), comparing);
+  const Result<ReportComparison> comparison = compare_reports(before, after, comparing);
   if (!comparison) {
+    sides.note_empty(options.stacks.filter, console);
     return console.fail("cannot compare " + options.baselines.front() + " with " +
                         options.recording + ": " + comparison.error().message);
   }
   const ExitCode result = write_comparison(*comparison, options, console);
   if (result == ExitCode::failed) return result;
-  for (const LoadedProfile& one : loaded) note_profile(one, options.stacks.filter, console);
+  note_programs(sides, console);
+  sides.note(options.stacks.filter, console);
   return result;
 }
 

@@ -318,10 +318,12 @@ ExitCode write_comparison(const StacksOptions& options, StackFormat format,
   const Result<void> checked = check_comparison(options, format);
   if (!checked) return console.fail(checked.error());
   const ProfileRequest request{options, names_of(options), {}, options.output};
-  LoadedProfile before, after;
-  ExitCode read = open_profile(options.baseline, request, before, console);
-  if (read == ExitCode::ok) read = open_profile(options.recording, request, after, console);
+  LoadedSides sides;
+  ExitCode read = open_sides(std::span(&options.baseline, 1), std::span(&options.recording, 1),
+                             request, sides, console);
   if (read != ExitCode::ok) return read;
+  LoadedProfile& before = sides.before.front();
+  LoadedProfile& after = sides.after.front();
   using Side = StackComparison::Side;
   StackComparison stacks(before.table(), before.report->profile(), after.table(),
                          after.report->profile());
@@ -336,6 +338,7 @@ ExitCode write_comparison(const StacksOptions& options, StackFormat format,
   const Result<Normalization> normalization =
       normalize_reports(*before.report, *after.report, options.comparing);
   if (!normalization) {
+    sides.note_empty(options.stacks.filter, console);
     return console.fail("cannot compare " + options.baseline + " with " + options.recording + ": " +
                         normalization.error().message);
   }
@@ -345,8 +348,9 @@ ExitCode write_comparison(const StacksOptions& options, StackFormat format,
       stacks.write(format, *normalization, "perfmap " PERFMAP_VERSION, *out);
   const Result<void> written = finished ? out->commit() : finished;
   if (!written) return console.fail(written.error());
+  note_programs(sides, console);
+  sides.note(options.stacks.filter, console);
   for (const LoadedProfile* const one : {&before, &after}) {
-    note_profile(*one, options.stacks.filter, console);
     if (one->reading) note_without_lines(one->reading->reader().without_lines(), console);
   }
   return ExitCode::ok;

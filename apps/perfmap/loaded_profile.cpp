@@ -98,6 +98,82 @@ void note_profile(const LoadedProfile& loaded, const StackFilter& filter, const 
               console);
 }
 
+namespace {
+
+std::string_view bytes_of(const LoadedProfile& loaded) {
+  return loaded.profile ? loaded.profile->text() : loaded.reading->recording().input().text();
+}
+
+/// The earlier one with the same bytes, or null.
+const LoadedProfile* find_same(const std::deque<LoadedProfile>& some, const LoadedProfile& one) {
+  const auto found = std::ranges::find_if(some, [&](const LoadedProfile& other) {
+    return &other != &one && bytes_of(other) == bytes_of(one);
+  });
+  return found == some.end() ? nullptr : &*found;
+}
+
+const std::string& title_of(const LoadedProfile& loaded) { return loaded.report->profile().title; }
+
+ExitCode open_side(std::span<const std::string> paths, const ProfileRequest& request,
+                   std::deque<LoadedProfile>& side, const Console& console) {
+  for (const std::string& path : paths) {
+    LoadedProfile& one = side.emplace_back();
+    const ExitCode opened = open_profile(path, request, one, console);
+    if (opened != ExitCode::ok) return opened;
+    const LoadedProfile* const same = find_same(side, one);
+    if (same == nullptr) continue;
+    console.warn(one_line(path, true) + " is the same recording as " +
+                 one_line(title_of(*same), true) + ", and counts once");
+    side.pop_back();
+  }
+  return ExitCode::ok;
+}
+
+std::string_view program_of(const std::deque<LoadedProfile>& side) {
+  for (const LoadedProfile& one : side) {
+    const auto events = one.report->events();
+    if (!events.empty() && !events.front().program.empty()) return events.front().program;
+  }
+  return {};
+}
+
+}  // namespace
+
+ExitCode open_sides(std::span<const std::string> baselines, std::span<const std::string> newer,
+                    const ProfileRequest& request, LoadedSides& sides, const Console& console) {
+  ExitCode opened = open_side(baselines, request, sides.before, console);
+  if (opened == ExitCode::ok) opened = open_side(newer, request, sides.after, console);
+  if (opened != ExitCode::ok) return opened;
+  for (const LoadedProfile& one : sides.after) {
+    const LoadedProfile* const same = find_same(sides.before, one);
+    if (same == nullptr) continue;
+    console.warn(one_line(title_of(one), true) + " is the same recording as the baseline " +
+                 one_line(title_of(*same), true));
+  }
+  return ExitCode::ok;
+}
+
+void LoadedSides::note_empty(const StackFilter& filter, const Console& console) const {
+  for (const std::deque<LoadedProfile>* const side : {&before, &after}) {
+    for (const LoadedProfile& one : *side) {
+      if (one.report->events().empty()) note_profile(one, filter, console);
+    }
+  }
+}
+
+void LoadedSides::note(const StackFilter& filter, const Console& console) const {
+  for (const LoadedProfile& one : before) note_profile(one, filter, console);
+  for (const LoadedProfile& one : after) note_profile(one, filter, console);
+}
+
+void note_programs(const LoadedSides& sides, const Console& console) {
+  const std::string_view before = program_of(sides.before);
+  const std::string_view after = program_of(sides.after);
+  if (before.empty() || after.empty() || before == after) return;
+  console.warn("the recordings are of different programs: " + one_line(std::string(before), true) +
+               " before, and " + one_line(std::string(after), true) + " now");
+}
+
 void add_normalize(CommandOptions& command, ComparisonOptions& comparing, Option baseline) {
   const auto take = [&comparing](const std::string& text) {
     using Normalize = ComparisonOptions::Normalize;

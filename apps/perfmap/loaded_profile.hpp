@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -45,6 +46,21 @@ ExitCode read_profile(LoadedProfile& loaded, const Console& console,
 
 /// Prints the notes about a file, after the output.
 void note_profile(const LoadedProfile& loaded, const StackFilter& filter, const Console& console);
+
+/// The recordings of two versions.
+struct LoadedSides {
+  std::deque<LoadedProfile> before, after;  // reports refer to their other members
+
+  /// Notes about the files without samples: a comparison cannot say more.
+  void note_empty(const StackFilter& filter, const Console& console) const;
+  void note(const StackFilter& filter, const Console& console) const;
+};
+/// Opens the recordings. One that a side has twice, also as a copy or an archive, counts once.
+/// Prints that, and if both sides have the same.
+ExitCode open_sides(std::span<const std::string> baselines, std::span<const std::string> newer,
+                    const ProfileRequest& request, LoadedSides& sides, const Console& console);
+/// Prints if the sides are of different programs. Call it when all samples were counted.
+void note_programs(const LoadedSides& sides, const Console& console);
 
 /// --normalize.
 void add_normalize(CommandOptions& command, ComparisonOptions& comparing, Option baseline);

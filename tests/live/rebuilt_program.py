@@ -5,6 +5,7 @@ Exit status 77: gcc is not installed, or perf cannot record.
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -80,6 +81,22 @@ def names_outlive_the_program(*flags):
     assert "ret" in run("annotate", "old", "parse", "--asm").stdout
 
 
+def recordings_without_names_are_not_compared():
+    """As those of releases that copied no files."""
+    shutil.rmtree("new", ignore_errors=True)
+    build(8000)
+    record("-o", "new")
+    path = pathlib.Path("old/recording.json")
+    manifest = json.loads(path.read_text())
+    path.write_text(json.dumps({**manifest, "modules": []}))
+    done = run("report", "new", "--baseline", "old", "--fail-above", "5%", status=2)
+    assert re.search(r"old/perf\.data has no names for bench, which has \d\d\.\d\d% of its samples: the file was built "
+                     r"again or removed after the recording", done.stderr) and not done.stdout, done
+    assert "has no names for bench" in run("stacks", "new", "--baseline", "old", status=2).stderr
+    path.write_text(json.dumps(manifest))
+    assert "parse" in run("stacks", "new", "--baseline", "old").stdout
+
+
 def hostile_copies_are_not_used():
     build(2000)
     shutil.rmtree("new", ignore_errors=True)
@@ -126,6 +143,8 @@ def main():
         return 77
     names_outlive_the_program()
     names_outlive_the_program("-Wl,--build-id=none")
+    names_outlive_the_program("-static")
+    recordings_without_names_are_not_compared()
     hostile_copies_are_not_used()
     files_of_others_are_not_copied()
     return 0

@@ -741,6 +741,20 @@ std::vector<StrippedFile> OpenedModules::stripped(const StackCounter& counter) c
   return found;
 }
 
+namespace {
+
+std::vector<SampledModule> sampled_modules(const FrameTable& table) {
+  std::vector<SampledModule> modules;
+  for (std::uint32_t number = 1; number < table.mappings(); ++number) {
+    const FrameMapping& mapping = table.mapping(number);
+    if (mapping.kind == FrameKind::kernel) continue;
+    modules.push_back({std::string(mapping.path), std::string(mapping.build_id)});
+  }
+  return modules;
+}
+
+}  // namespace
+
 RecordingDiagnosis diagnose_recording(const Recording& recording,
                                       const RecordingDoctorOptions& options,
                                       Diagnostics& problems) {
@@ -763,6 +777,7 @@ RecordingDiagnosis diagnose_recording(const Recording& recording,
   diagnosis.command_line = samples.facts.command_line;
   diagnosis.total = reader.statistics().total;
   diagnosis.failures.assign(reader.failures().begin(), reader.failures().end());
+  diagnosis.modules = sampled_modules(reader.table());
   const std::optional<RecordCommand> command = RecordCommand::parse(diagnosis.command_line);
   const FileFacts& file = recording.input().facts();
   const RecordingContext context{samples,

@@ -20,14 +20,24 @@ bool is_of_system(std::string_view path) noexcept {
                              [path](std::string_view one) { return path.starts_with(one); });
 }
 
+/// What identifies a file, whatever its paths.
+std::string key_of(const std::string& path, std::string_view build_id) {
+  return build_id.empty() ? path : "id " + hex_of_bytes(build_id);
+}
+
 }  // namespace
 
 void ModuleKeeper::add(const MappedFile& file, const std::shared_ptr<const Module>& module) {
   if (!file.is_file()) return;
-  const std::string key =
-      module->build_id().empty() ? file.name : "id " + hex_of_bytes(module->build_id());
   const std::scoped_lock lock(mutex_);
-  used_.try_emplace(key, Used{file.name, file.inode, module});
+  used_.try_emplace(key_of(file.name, module->build_id()), Used{file.name, file.inode, module});
+}
+
+void ModuleKeeper::mark(const std::string& path, const std::string& build_id) {
+  const std::string marked = key_of(path, build_id);
+  for (auto& [key, used] : used_) {
+    used.is_marked = used.is_marked || key == marked || used.source == path;
+  }
 }
 
 bool ModuleKeeper::may_copy(const Used& used, const std::function<bool(uid_t user)>& ran_as) const {
@@ -59,7 +69,7 @@ void ModuleKeeper::copy(const Used& used) {
 void ModuleKeeper::write(const Limits& limits, const std::function<bool(uid_t user)>& ran_as) {
   std::vector<const Used*> order;
   for (const auto& [key, used] : used_) {
-    if (may_copy(used, ran_as)) order.push_back(&used);
+    if (used.is_marked && may_copy(used, ran_as)) order.push_back(&used);
   }
   std::ranges::stable_sort(order, {}, [](const Used* used) {
     return std::pair(is_of_system(used->source), used->module->bytes().size());

@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <map>
 #include <set>
+#include <string>
 
 #include "perfmap/profile/report.hpp"
 #include "perfmap/runtimes.hpp"
@@ -310,6 +313,7 @@ class ReportRows {
 struct EventCounts {
   ReportCounts total;
   std::set<pid_t> pids;
+  std::map<std::string, std::uint64_t, std::less<>> programs;  // samples by name of the process
   std::uint64_t first_time = UINT64_MAX;
   std::uint64_t last_time = 0;
   std::vector<ReportCounts> selfs;   // by row
@@ -403,6 +407,11 @@ void ProfileReport::add(const StackSample& sample, std::uint64_t count) {
   const ReportCounts counts{is_weighted ? sample.period : count, sample.period};
   event.total.add(counts);
   event.pids.insert(sample.pid);
+  auto program = event.programs.find(sample.process_comm);
+  if (program == event.programs.end()) {
+    program = event.programs.emplace(sample.process_comm, 0).first;
+  }
+  program->second += counts.samples;
   event.first_time = std::min(event.first_time, sample.time);
   event.last_time = std::max(event.last_time, sample.time);
   if (state_->is_of_threads()) {
@@ -411,6 +420,16 @@ void ProfileReport::add(const StackSample& sample, std::uint64_t count) {
     state_->add_frames(sample, counts, event);
   }
 }
+
+namespace {
+
+std::string_view main_program(const EventCounts& event) {
+  const auto most = std::ranges::max_element(event.programs, {},
+                                             [](const auto& program) { return program.second; });
+  return most == event.programs.end() ? std::string_view() : most->first;
+}
+
+}  // namespace
 
 std::vector<ProfileReport::Event> ProfileReport::events() const {
   std::vector<Event> events;
@@ -426,6 +445,7 @@ std::vector<ProfileReport::Event> ProfileReport::events() const {
                       .unit = event.is_weighted ? std::string_view(event.unit) : "",
                       .total = counts.total,
                       .processes = counts.pids.size(),
+                      .program = main_program(counts),
                       .duration_ns = counts.last_time - counts.first_time});
   }
   return events;

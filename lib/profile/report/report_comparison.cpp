@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <iterator>
 #include <map>
@@ -15,6 +16,7 @@
 #include "perfmap/text.hpp"
 #include "report/function_identity.hpp"
 #include "report/seconds.hpp"
+#include "stacks/writers.hpp"
 
 namespace perfmap {
 
@@ -40,8 +42,22 @@ constexpr std::size_t kMinFreedom = 3;
 constexpr double kPriorFreedom = 4;
 /// The least that recordings are taken to differ by.
 constexpr double kLeastRunToRun = 0.01;
+/// A module is compared as a whole if at most this share of a recording's samples is in it.
+constexpr double kMaxNameless = 0.05;
 
 Error invalid(std::string why) { return {Errc::invalid_argument, std::move(why), 0, {}}; }
+
+Error no_samples(const ProfileReport& report) {
+  return invalid(report.profile().title + " has no samples that pass the filters");
+}
+
+/// "12.34%"
+std::string percent_text(std::uint64_t ppm) {
+  const std::uint64_t hundredths = (ppm + 50) / 100;
+  std::string decimals = std::to_string(hundredths % 100);
+  decimals.insert(0, 2 - decimals.size(), '0');
+  return std::to_string(hundredths / 100) + "." + decimals + "%";
+}
 
 using Reports = std::span<const ProfileReport* const>;
 
@@ -66,7 +82,7 @@ Result<std::vector<Event>> common_events(const std::vector<const ProfileReport*>
   std::vector<Event> only;
   for (const ProfileReport* const report : reports) {
     const std::vector<Event> events = report->events();
-    if (events.empty()) return Failure(invalid("a recording has no samples"));
+    if (events.empty()) return Failure(no_samples(*report));
     const bool is_alike =
         candidates.size() == 1 && events.size() == 1 && events[0].is_time == candidates[0].is_time;
     if (!is_alike) return Failure(invalid("the recordings have no event in common"));
@@ -82,9 +98,14 @@ struct Measured {
   double factor = 1;
 };
 
+/// Modules that are compared as a whole, by their file names: what each is called then.
+using WholeModules = std::map<std::string_view, std::string_view>;
+
 /// Recordings of both versions.
 struct Sides {
   std::vector<Measured> before, after;
+  WholeModules wholes = {};
+  std::vector<NamelessModule> nameless = {};
 
   /// How many deviations within a side are independent.
   std::size_t freedom() const { return before.size() + after.size() - 2; }
@@ -111,6 +132,14 @@ struct SideValues {
     }
   }
 
+  /// The same recordings, of something with another mean.
+  SideValues with_mean(double other) const {
+    SideValues scaled = *this;
+    scaled.mean = other;
+    scaled.chance *= mean > 0 ? other / mean : 1;
+    return scaled;
+  }
+
   double size;
   double mean = 0;
   double chance = 0;   ///< variance of a recording's value that sampling alone causes
@@ -122,6 +151,13 @@ struct Values {
   Values(const Sides& sides, const Counts& counts)
       : before(sides.before, counts.before), after(sides.after, counts.after) {}
 
+  Values(SideValues old_values, SideValues new_values)
+      : before(std::move(old_values)), after(std::move(new_values)) {}
+
+  /// The same recordings, of what had that mean before, and has grown since.
+  Values grown(double from, double growth) const {
+    return {before.with_mean(from), after.with_mean(from + growth)};
+  }
   double difference() const { return after.mean - before.mean; }
   double squares() const { return before.squares + after.squares; }
   /// Of the difference, if a recording's value has the variance of chance, and one of
@@ -178,6 +214,13 @@ class Chance {
                          sides_.freedom() + static_cast<std::size_t>(kPriorFreedom));
   }
 
+  /// Of a function whose own recordings differ as those of all functions.
+  double of_typical_function(const Values& values) const {
+    const double deviations = values.difference() / std::sqrt(values.assumed_variance(run_to_run_));
+    if (!sides_.is_measured()) return normal_tails(deviations);
+    return student_tails(deviations, sides_.freedom() + static_cast<std::size_t>(kPriorFreedom));
+  }
+
   /// Of all processor time, or of all samples. There is only one total, and it has no prior.
   double of_total(const Values& values) const {
     if (!sides_.is_measured()) {
@@ -215,18 +258,51 @@ double share_of(double difference, double whole) {
   return std::clamp(kMillion * difference / whole, -kMaxPpm, kMaxPpm);
 }
 
+/// How a difference is called that is one.
+Change direction(double difference, std::uint64_t old_samples, std::uint64_t new_samples) noexcept {
+  if (difference > 0) return old_samples == 0 ? Change::appeared : Change::grew;
+  return new_samples == 0 ? Change::vanished : Change::shrank;
+}
+
 /// Sets the members that tell of the change.
-void judge(double difference, double whole, double chance, std::uint64_t threshold_ppm,
+void judge(const Values& values, double whole, double chance, std::uint64_t threshold_ppm,
            ComparedFunction& function) {
-  const double change = share_of(difference, whole);
+  const double change = share_of(values.difference(), whole);
   chance = std::min(1.0, chance);
+  function.old_ppm = static_cast<std::uint64_t>(std::llround(share_of(values.before.mean, whole)));
+  function.new_ppm = static_cast<std::uint64_t>(std::llround(share_of(values.after.mean, whole)));
   function.change_ppm = std::llround(change);
   function.confidence_ppm = static_cast<std::uint64_t>(kMillion * (1 - chance));
   const bool is_large = std::abs(change) >= static_cast<double>(threshold_ppm);
   if (!is_large || chance > kFalseAlarms || function.change_ppm == 0) return;
-  const bool grew = change > 0;
-  function.change = grew ? (function.old_samples == 0 ? Change::appeared : Change::grew)
-                         : (function.new_samples == 0 ? Change::vanished : Change::shrank);
+  function.change = direction(change, function.old_samples, function.new_samples);
+}
+
+/// The smallest number from 0 to `max` for which it holds, if it holds for all larger ones; nothing
+/// if it holds for none.
+template <class Holds>
+std::optional<double> least(double max, Holds holds) {
+  if (!holds(max)) return std::nullopt;
+  double low = 0;
+  double high = max;
+  for (int i = 0; i < 60; ++i) {
+    const double middle = (low + high) / 2;
+    (holds(middle) ? high : low) = middle;
+  }
+  return high;
+}
+
+/// The least growth of a value that would be a change, in millionths of `whole`; 0 if none would.
+/// `chance_of` tells the probability of values.
+template <class ChanceOf>
+std::uint64_t least_growth(const Values& values, double from, double whole, double comparisons,
+                           std::uint64_t threshold_ppm, ChanceOf chance_of) {
+  constexpr double kMaxGrowth = 1000;
+  const auto growth = least(kMaxGrowth * whole, [&](double by) {
+    return comparisons * chance_of(values.grown(from, by)) <= kFalseAlarms;
+  });
+  if (!growth) return 0;
+  return std::max(threshold_ppm, static_cast<std::uint64_t>(std::ceil(share_of(*growth, whole))));
 }
 
 struct FunctionCounts {
@@ -234,17 +310,33 @@ struct FunctionCounts {
   Counts counts = {};
 };
 
+/// What the row's module is called, if it is compared as a whole; else empty.
+std::string_view whole_of(const ReportRow& row, const WholeModules& wholes) {
+  const auto found = wholes.find(file_name_of(row.module));
+  return row.kind == FrameKind::jit || found == wholes.end() ? std::string_view() : found->second;
+}
+
+FunctionIdentity compared_identity(const ReportRow& row, const WholeModules& wholes) {
+  const std::string_view whole = whole_of(row, wholes);
+  if (!whole.empty()) return {whole, file_name_of(row.module)};
+  return identity_of(row.kind, row.name, row.system_name, row.module);
+}
+
 std::map<FunctionIdentity, FunctionCounts> functions_of(const Sides& sides) {
   std::map<FunctionIdentity, FunctionCounts> functions;
   const auto add = [&](const std::vector<Measured>& side, std::vector<double> Counts::*counts,
                        std::uint64_t ComparedFunction::*samples) {
     for (std::size_t i = 0; i < side.size(); ++i) {
       for (const ReportRow& row : side[i].report->rows(side[i].event.number)) {
-        auto& [function, all] =
-            functions[identity_of(row.kind, row.name, row.system_name, row.module)];
-        function.name = row.name;
+        auto& [function, all] = functions[compared_identity(row, sides.wholes)];
+        const auto whole = whole_of(row, sides.wholes);
+        function.name = whole.empty() ? row.name : whole;
         function.module = row.module;
         function.kind = row.kind;
+        if (row.line != 0) {
+          function.file = row.file;
+          function.line = row.line;
+        }
         function.*samples += row.self.samples;
         all.before.resize(sides.before.size());
         all.after.resize(sides.after.size());
@@ -291,7 +383,8 @@ Result<double> samples_in(const Measured& recording, std::string_view name) {
                            std::string(parts.rbegin()->name)));
   }
   if (part != 0) return part;
-  return Failure(invalid("a recording has no samples in " + std::string(name)));
+  return Failure(
+      invalid(recording.report->profile().title + " has no samples in " + std::string(name)));
 }
 
 /// Nanoseconds of a sample; 1 if the event is not a time.
@@ -306,7 +399,9 @@ Result<double> factor_of(const Measured& recording, const ComparisonOptions& opt
     case ComparisonOptions::Normalize::none: return weight_of(event);
     case ComparisonOptions::Normalize::samples: break;
     case ComparisonOptions::Normalize::time:
-      if (event.duration_ns == 0) return Failure(invalid("a recording has no times"));
+      if (event.duration_ns == 0) {
+        return Failure(invalid(recording.report->profile().title + " has no times"));
+      }
       return weight_of(event) / static_cast<double>(event.duration_ns);
     case ComparisonOptions::Normalize::function: {
       const Result<double> samples = samples_in(recording, options.function);
@@ -316,6 +411,76 @@ Result<double> factor_of(const Measured& recording, const ComparisonOptions& opt
   return 1 / static_cast<double>(event.total.samples);
 }
 
+/// Whether these are samples in a file that was not found, or in a kernel without names.
+bool is_nameless(const ReportRow& row) {
+  const bool may_be = row.kind == FrameKind::unknown || row.kind == FrameKind::kernel;
+  return may_be && !row.module.empty() && row.name == shown_name({.module = row.module});
+}
+
+/// The modules that have names in one recording, and none in another.
+class NameSearch {
+ public:
+  void add(const Measured& recording) {
+    std::map<std::string_view, Found> here;
+    for (const ReportRow& row : recording.report->rows(recording.event.number)) {
+      if (row.kind == FrameKind::jit || row.module.empty()) continue;
+      Found& found = here[file_name_of(row.module)];
+      found.has_names = found.has_names || !is_nameless(row);
+      if (!is_nameless(row)) continue;
+      found.nameless = row.name;
+      found.samples += row.self.samples;
+    }
+    for (const auto& [module, found] : here) {
+      Module& all = modules_[module];
+      all.has_names = all.has_names || found.has_names;
+      if (found.has_names) continue;
+      const std::uint64_t share = scaled_ratio(found.samples, recording.event.total.samples, 6);
+      if (!all.name.empty() && share <= all.worst.share_ppm) continue;
+      all.name = found.nameless;
+      all.worst = {module, recording.report->profile().title, share};
+    }
+  }
+
+  /// Fails if what has no names is too much.
+  Result<void> finish(Sides& sides) const {
+    for (const auto& [name, module] : modules_) {
+      if (!module.has_names || module.name.empty()) continue;
+      const bool is_file = name.front() != '[';
+      if (is_file && static_cast<double>(module.worst.share_ppm) > kMaxNameless * kMillion) {
+        return Failure(without_names(module.worst));
+      }
+      sides.wholes.emplace(name, module.name);
+      sides.nameless.push_back(module.worst);
+    }
+    return {};
+  }
+
+ private:
+  /// Of one recording.
+  struct Found {
+    std::string_view nameless = {};  // what the module is called
+    std::uint64_t samples = 0;
+    bool has_names = false;
+  };
+  struct Module {
+    std::string_view name = {};
+    NamelessModule worst = {};
+    bool has_names = false;
+  };
+
+  static Error without_names(const NamelessModule& module) {
+    return {Errc::unsupported,
+            std::string(module.recording) + " has no names for " + std::string(module.module) +
+                ", which has " + percent_text(module.share_ppm) +
+                " of its samples: the file was built again or removed after the recording, which "
+                "has no copy of it (--symfs DIR finds files below DIR)",
+            0,
+            {}};
+  }
+
+  std::map<std::string_view, Module> modules_;
+};
+
 Result<Sides> normalized(Reports baselines, Reports reports, const ComparisonOptions& options) {
   if (baselines.empty() || reports.empty()) return Failure(invalid("a side has no recording"));
   std::vector<const ProfileReport*> all(baselines.begin(), baselines.end());
@@ -323,14 +488,18 @@ Result<Sides> normalized(Reports baselines, Reports reports, const ComparisonOpt
   const auto events = common_events(all);
   if (!events) return Failure(events.error());
   Sides sides;
+  NameSearch names;
   for (std::size_t i = 0; i < all.size(); ++i) {
     Measured recording{all[i], (*events)[i]};
-    if (recording.event.total.samples == 0) return Failure(invalid("a recording has no samples"));
+    if (recording.event.total.samples == 0) return Failure(no_samples(*all[i]));
     const Result<double> factor = factor_of(recording, options);
     if (!factor) return Failure(factor.error());
     recording.factor = *factor;
+    names.add(recording);
     (i < baselines.size() ? sides.before : sides.after).push_back(recording);
   }
+  const Result<void> named = names.finish(sides);
+  if (!named) return Failure(named.error());
   return sides;
 }
 
@@ -367,6 +536,76 @@ bool ReportComparison::grew_above(std::uint64_t ppm) const noexcept {
   return is_above(total) || std::any_of(functions.begin(), functions.end(), is_above);
 }
 
+namespace {
+
+double run_to_run_of(const ComparisonOptions& options) noexcept {
+  return options.normalize == ComparisonOptions::Normalize::none ? kTimeRunToRun : kRunToRun;
+}
+
+using Functions = std::map<FunctionIdentity, FunctionCounts>;
+
+/// Those that can change by the threshold.
+std::vector<Values> large_of(const Sides& sides, const Functions& functions, double whole,
+                             const ComparisonOptions& options) {
+  const double least = whole * static_cast<double>(options.threshold_ppm) / kMillion;
+  std::vector<Values> large;
+  for (const auto& [identity, function] : functions) {
+    const Values values(sides, function.counts);
+    if (std::max(values.before.mean, values.after.mean) >= least) large.push_back(values);
+  }
+  return large;
+}
+
+/// By what the chance of a function is multiplied. Half of the false alarms are for the total, half
+/// for all functions.
+double comparisons_of(const std::vector<Values>& large) noexcept {
+  return 2 * std::max(static_cast<double>(large.size()), 1.0);
+}
+
+void compare_functions(const Sides& sides, const ComparisonOptions& options,
+                       ReportComparison& comparison) {
+  Functions functions = functions_of(sides);
+  comparison.compared = functions.size();
+  const Values total(sides, totals_of(sides));
+  const double whole = total.before.mean;
+  const std::vector<Values> large = large_of(sides, functions, whole, options);
+  const Chance chance(sides, run_to_run_of(options), large);
+  const double comparisons = comparisons_of(large);
+  for (auto& [identity, function] : functions) {
+    const Values values(sides, function.counts);
+    judge(values, whole, comparisons * chance.of_function(values), options.threshold_ppm,
+          function.function);
+    const bool is_changed = function.function.change != Change::same;
+    if (is_changed) comparison.functions.push_back(function.function);
+  }
+  std::stable_sort(comparison.functions.begin(), comparison.functions.end(),
+                   [](const ComparedFunction& a, const ComparedFunction& b) {
+                     return std::abs(a.change_ppm) > std::abs(b.change_ppm);
+                   });
+  comparison.least_function_ppm =
+      least_growth(total, whole / 10, whole, comparisons, options.threshold_ppm,
+                   [&](const Values& values) { return chance.of_typical_function(values); });
+}
+
+void compare_totals(const Sides& sides, const ComparisonOptions& options,
+                    ReportComparison& comparison) {
+  const Values values(sides, totals_of(sides));
+  const Chance chance(sides, kTimeRunToRun, {});
+  const double whole = values.before.mean;
+  ComparedFunction& total = comparison.total;
+  total.name = "total";
+  total.old_samples = comparison.before.event.total.samples;
+  total.new_samples = comparison.after.event.total.samples;
+  judge(values, whole, 2 * chance.of_total(values), options.threshold_ppm, total);
+  comparison.least_total_ppm =
+      least_growth(values, whole, whole, 2, options.threshold_ppm,
+                   [&](const Values& other) { return chance.of_total(other); });
+  comparison.before.total = whole;
+  comparison.after.total = values.after.mean;
+}
+
+}  // namespace
+
 Result<Normalization> normalize_reports(const ProfileReport& baseline, const ProfileReport& report,
                                         const ComparisonOptions& options) {
   const std::array all = {&baseline, &report};
@@ -374,7 +613,17 @@ Result<Normalization> normalize_reports(const ProfileReport& baseline, const Pro
   if (!sides) return Failure(sides.error());
   const Measured& before = sides->before.front();
   const Measured& after = sides->after.front();
-  return Normalization{before.event, after.event, after.factor / before.factor};
+  const double whole = Values(*sides, totals_of(*sides)).before.mean;
+  const double comparisons = comparisons_of(large_of(*sides, functions_of(*sides), whole, options));
+  constexpr double kMaxDeviations = 100;
+  const auto deviations = least(kMaxDeviations, [comparisons](double one) {
+    return comparisons * normal_tails(one) <= kFalseAlarms;
+  });
+  return Normalization{
+      before.event,
+      after.event,
+      after.factor / before.factor,
+      {deviations.value_or(kMaxDeviations), run_to_run_of(options), options.threshold_ppm}};
 }
 
 std::int64_t Normalization::change_ppm(std::uint64_t old_samples,
@@ -384,53 +633,28 @@ std::int64_t Normalization::change_ppm(std::uint64_t old_samples,
   return std::llround(share_of(difference, static_cast<double>(old_event.total.samples)));
 }
 
-namespace {
-
-void compare_functions(const Sides& sides, const ComparisonOptions& options,
-                       ReportComparison& comparison) {
-  auto functions = functions_of(sides);
-  comparison.compared = functions.size();
-  const double whole = Values(sides, totals_of(sides)).before.mean;
-  // Only these can change by the threshold.
-  const double least = whole * static_cast<double>(options.threshold_ppm) / kMillion;
-  std::vector<Values> large;
-  for (const auto& [identity, function] : functions) {
-    const Values values(sides, function.counts);
-    if (std::max(values.before.mean, values.after.mean) >= least) large.push_back(values);
-  }
-  const bool is_time = options.normalize == ComparisonOptions::Normalize::none;
-  const Chance chance(sides, is_time ? kTimeRunToRun : kRunToRun, large);
-  // Half of the false alarms are for the total, half for all functions.
-  const double comparisons = 2 * std::max(static_cast<double>(large.size()), 1.0);
-  for (auto& [identity, function] : functions) {
-    const Values values(sides, function.counts);
-    judge(values.difference(), whole, comparisons * chance.of_function(values),
-          options.threshold_ppm, function.function);
-    const bool is_changed = function.function.change != Change::same;
-    if (is_changed) comparison.functions.push_back(function.function);
-  }
-  std::stable_sort(comparison.functions.begin(), comparison.functions.end(),
-                   [](const ComparedFunction& a, const ComparedFunction& b) {
-                     return std::abs(a.change_ppm) > std::abs(b.change_ppm);
-                   });
+Change Normalization::change(std::uint64_t old_samples, std::uint64_t new_samples) const noexcept {
+  const auto before = static_cast<double>(old_samples);
+  const double after = factor * static_cast<double>(new_samples);
+  const double chance = before + 1 + factor * factor * (static_cast<double>(new_samples) + 1);
+  const double variance = chance + std::pow(rule.run_to_run, 2) * (before * before + after * after);
+  const std::int64_t ppm = change_ppm(old_samples, new_samples);
+  const bool is_large = static_cast<std::uint64_t>(std::abs(ppm)) >= rule.threshold_ppm;
+  const bool is_sure = std::abs(after - before) >= rule.deviations * std::sqrt(variance);
+  if (!is_large || !is_sure || ppm == 0) return Change::same;
+  return direction(after - before, old_samples, new_samples);
 }
-
-}  // namespace
 
 Result<ReportComparison> compare_reports(Reports baselines, Reports reports,
                                          const ComparisonOptions& options) {
-  const Result<Sides> sides = normalized(baselines, reports, options);
-  if (!sides) return Failure(sides.error());
+  Result<Sides> sides = normalized(baselines, reports, options);
+  if (!sides) return Failure(std::move(sides.error()));
   ReportComparison comparison{about(sides->before), about(sides->after)};
+  comparison.normalize = options.normalize;
+  comparison.function = options.function;
+  comparison.nameless = sides->nameless;
   compare_functions(*sides, options, comparison);
-  const Sides totals = for_total(*sides, options);
-  const Values values(totals, totals_of(totals));
-  comparison.total.name = "total";
-  comparison.total.old_samples = comparison.before.event.total.samples;
-  comparison.total.new_samples = comparison.after.event.total.samples;
-  judge(values.difference(), values.before.mean,
-        2 * Chance(totals, kTimeRunToRun, {}).of_total(values), options.threshold_ppm,
-        comparison.total);
+  compare_totals(for_total(*std::move(sides), options), options, comparison);
   return comparison;
 }
 
@@ -438,14 +662,7 @@ namespace {
 
 /// "+5.20%": of the baseline's total.
 std::string signed_percent(std::int64_t ppm) {
-  const std::uint64_t hundredths = (static_cast<std::uint64_t>(std::abs(ppm)) + 50) / 100;
-  std::string decimals = std::to_string(hundredths % 100);
-  decimals.insert(0, 2 - decimals.size(), '0');
-  return (ppm < 0 ? "-" : "+") + std::to_string(hundredths / 100) + "." + decimals + "%";
-}
-
-std::string share(std::uint64_t part, std::uint64_t whole) {
-  return signed_percent(static_cast<std::int64_t>(scaled_ratio(part, whole, 6))).substr(1);
+  return (ppm < 0 ? "-" : "+") + percent_text(static_cast<std::uint64_t>(std::abs(ppm)));
 }
 
 /// Rounded down, so that it is 100 % only if it is certain.
@@ -454,14 +671,33 @@ std::string confidence(const ComparedFunction& function) {
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + "%";
 }
 
-/// Of a recording; of several, the mean.
-std::string quantity(const ComparedRecordings& recordings, std::string_view when) {
-  const Event& event = recordings.event;
-  const std::uint64_t count = std::max<std::uint64_t>(recordings.count, 1);
-  std::string text = event.is_time ? seconds(event.total.period / count)
-                                   : counted(event.total.samples / count, "sample");
+/// "0.982"
+std::string decimal(double value) {
+  std::array<char, 64> text{};
+  const auto end = std::to_chars(text.begin(), text.end(), value, std::chars_format::fixed, 3);
+  return end.ec == std::errc() ? std::string(text.begin(), end.ptr) : "many";
+}
+
+/// What is compared of a recording; of several, the mean.
+std::string quantity(const ReportComparison& comparison, const ComparedRecordings& recordings,
+                     std::string_view when) {
+  using Normalize = ComparisonOptions::Normalize;
+  const bool is_time = recordings.event.is_time;
+  std::string text;
+  if (comparison.normalize == Normalize::time) {
+    constexpr double kSecond = 1e9;
+    text = is_time ? decimal(recordings.total) + " processors"
+                   : decimal(recordings.total * kSecond) + " samples/s";
+  } else if (comparison.normalize == Normalize::function) {
+    text = decimal(recordings.total) + " times ";
+    append_visible(text, comparison.function);
+  } else {
+    const auto total = static_cast<std::uint64_t>(std::llround(recordings.total));
+    text = is_time ? seconds(total) : counted(total, "sample");
+  }
   text.append(" ").append(when);
-  return count == 1 ? text : text + " (mean of " + std::to_string(count) + ")";
+  const std::uint64_t count = recordings.count;
+  return count <= 1 ? text : text + " (mean of " + std::to_string(count) + ")";
 }
 
 std::string shown(const ComparedFunction& function) {
@@ -485,11 +721,37 @@ void write_group(const ReportComparison& comparison, Change change, OutputFile& 
     std::string line = left_padded(std::string(to_string(change)), 8) + "  " +
                        left_padded(signed_percent(function.change_ppm), 8) + "  ";
     if (color) line = (is_worse ? "\x1b[1;31m" : "\x1b[1;32m") + line + "\x1b[0m";
-    line += left_padded(share(function.old_samples, comparison.before.event.total.samples), 7) +
-            "  " +
-            left_padded(share(function.new_samples, comparison.after.event.total.samples), 7) +
-            "  " + left_padded(confidence(function), 10) + "  " + shown(function);
+    line += left_padded(percent_text(function.old_ppm), 7) + "  " +
+            left_padded(percent_text(function.new_ppm), 7) + "  " +
+            left_padded(confidence(function), 10) + "  " + shown(function);
     out.write(line + "\n");
+  }
+}
+
+void write_changes(const ReportComparison& comparison, OutputFile& out, bool color) {
+  out.write("  CHANGE       BY%     OLD%     NEW%  CONFIDENCE  FUNCTION\n");
+  for (const Change change : {Change::grew, Change::appeared, Change::shrank, Change::vanished}) {
+    write_group(comparison, change, out, color);
+  }
+  const std::uint64_t same = comparison.compared - comparison.functions.size();
+  if (same != 0) out.write(counted(same, "function") + " did not change\n");
+}
+
+/// How large a change has to be.
+void write_least(const ReportComparison& comparison, OutputFile& out) {
+  if (comparison.least_total_ppm == 0 || comparison.least_function_ppm == 0) return;
+  out.write("the least growth that is found: " + percent_text(comparison.least_total_ppm) +
+            " of the total, and " + percent_text(comparison.least_function_ppm) +
+            " in a function that has 10% of it\n");
+}
+
+void write_nameless(const ReportComparison& comparison, OutputFile& out) {
+  for (const NamelessModule& module : comparison.nameless) {
+    std::string name, recording;
+    append_visible(name, module.module);
+    append_visible(recording, module.recording);
+    out.write(name + " is compared as a whole: " + recording + " has no names for it (" +
+              percent_text(module.share_ppm) + " of its samples)\n");
   }
 }
 
@@ -499,22 +761,19 @@ void write_comparison_text(const ReportComparison& comparison, OutputFile& out, 
   const ComparedFunction& total = comparison.total;
   std::string name;
   append_visible(name, comparison.after.event.name);
-  out.write("total of " + name + ": " + quantity(comparison.before, "before") + ", " +
-            quantity(comparison.after, "now") + ", " + signed_percent(total.change_ppm) +
+  out.write("total of " + name + ": " + quantity(comparison, comparison.before, "before") + ", " +
+            quantity(comparison, comparison.after, "now") + ", " +
+            signed_percent(total.change_ppm) +
             (total.change == Change::same ? ", which may be chance or is below the threshold\n"
                                           : ", confidence " + confidence(total) + "\n"));
   if (comparison.functions.empty()) {
     out.write("none of " + counted(comparison.compared, "function") + " changed\n");
-    return;
+  } else {
+    write_changes(comparison, out, color);
   }
-  out.write("  CHANGE       BY%     OLD%     NEW%  CONFIDENCE  FUNCTION\n");
-  for (const Change change : {Change::grew, Change::appeared, Change::shrank, Change::vanished}) {
-    write_group(comparison, change, out, color);
-  }
-  const std::uint64_t same = comparison.compared - comparison.functions.size();
-  if (same != 0) out.write(counted(same, "function") + " did not change\n");
+  write_nameless(comparison, out);
+  write_least(comparison, out);
 }
-
 namespace {
 
 void write_change_json(const ComparedFunction& function, JsonWriter& json) {
@@ -524,6 +783,8 @@ void write_change_json(const ComparedFunction& function, JsonWriter& json) {
   json.member("confidence_ppm", function.confidence_ppm);
   json.member("old_samples", function.old_samples);
   json.member("new_samples", function.new_samples);
+  json.member("old_ppm", function.old_ppm);
+  json.member("new_ppm", function.new_ppm);
 }
 
 void write_side_json(std::string_view key, const ComparedRecordings& recordings, JsonWriter& json) {
@@ -552,6 +813,18 @@ void write_comparison_json(const ReportComparison& comparison, OutputFile& out) 
   write_change_json(comparison.total, json);
   json.end_object();
   json.member("compared", comparison.compared);
+  json.member("least_total_ppm", comparison.least_total_ppm);
+  json.member("least_function_ppm", comparison.least_function_ppm);
+  json.key("compared_as_a_whole");
+  json.begin_array();
+  for (const NamelessModule& module : comparison.nameless) {
+    json.begin_object();
+    json.text_members("module", module.module);
+    json.text_members("without_names_in", module.recording);
+    json.member("share_ppm", module.share_ppm);
+    json.end_object();
+  }
+  json.end_array();
   json.key("functions");
   json.begin_array();
   for (const ComparedFunction& function : comparison.functions) {
@@ -568,19 +841,45 @@ void write_comparison_json(const ReportComparison& comparison, OutputFile& out) 
   json.newline();
 }
 
+namespace {
+
+/// Text of a workflow command; `in_property`: of one of its properties.
+std::string github_text(std::string_view text, bool in_property) {
+  std::string escaped;
+  for (const char c : text) {
+    const bool is_special =
+        c == '%' || c == '\r' || c == '\n' || (in_property && (c == ':' || c == ','));
+    constexpr std::string_view kDigits = "0123456789ABCDEF";
+    escaped += is_special ? '%' : c;
+    if (is_special) (escaped += kDigits[static_cast<std::size_t>(c) >> 4]) += kDigits[c & 15];
+  }
+  return escaped;
+}
+
+/// "file=/src/a.cpp,line=12," if they are known: the annotation is then shown there.
+std::string github_place(const ComparedFunction& function) {
+  if (function.file.empty() || function.line == 0) return "";
+  return "file=" + github_text(function.file, true) + ",line=" + std::to_string(function.line) +
+         ",";
+}
+
+std::string growth_text(const ComparedFunction& function, const std::string& name) {
+  const bool appeared = function.change == Change::appeared;
+  return name + (appeared ? " appeared with " : " grew by ") +
+         signed_percent(function.change_ppm).substr(1) + " of the baseline's total (confidence " +
+         confidence(function) + ")";
+}
+
+}  // namespace
+
 void write_comparison_github(const ReportComparison& comparison, std::uint64_t fail_above_ppm,
                              OutputFile& out) {
   const auto write = [&](const ComparedFunction& function, const std::string& name) {
     const bool grew = function.change == Change::grew || function.change == Change::appeared;
     if (!grew) return;
     const bool fails = static_cast<std::uint64_t>(function.change_ppm) > fail_above_ppm;
-    std::string message = name + " grew by " + signed_percent(function.change_ppm).substr(1) +
-                          " of the baseline's total (confidence " + confidence(function) + ")";
-    for (std::size_t at = 0; (at = message.find('%', at)) != std::string::npos; at += 3) {
-      message.replace(at, 1, "%25");
-    }
-    out.write(std::string(fails ? "::error" : "::warning") + " title=perfmap report::" + message +
-              "\n");
+    out.write(std::string(fails ? "::error " : "::warning ") + github_place(function) +
+              "title=perfmap report::" + github_text(growth_text(function, name), false) + "\n");
   };
   write(comparison.total, "the total");
   for (const ComparedFunction& function : comparison.functions) write(function, shown(function));

@@ -146,6 +146,7 @@ void StackComparison::State::write_lines(const Normalization& normalization,
     json.member("new_samples", stack.after);
     json.key("change_ppm");
     json.integer(normalization.change_ppm(stack.before, stack.after));
+    json.member("change", to_string(normalization.change(stack.before, stack.after)));
     json.key("frames");
     json.begin_array();
     for (const StackFrame& frame : stack.frames) {
@@ -181,9 +182,13 @@ Result<void> StackComparison::write(StackFormat format, const Normalization& nor
   profile.events = {event_like(normalization.old_event), event_like(normalization.new_event)};
   profile.duration_ns = 0;
   profile.exporter = exporter;
-  const ComparedBaseline baseline{state_->sides[0].profile.title, 1 / normalization.factor,
-                                  normalization.old_event.total.samples,
-                                  normalization.new_event.total.samples};
+  const ComparedBaseline baseline{.title = state_->sides[0].profile.title,
+                                  .scale = 1 / normalization.factor,
+                                  .deviations = normalization.rule.deviations,
+                                  .run_to_run = normalization.rule.run_to_run,
+                                  .threshold_ppm = normalization.rule.threshold_ppm,
+                                  .samples = normalization.old_event.total.samples,
+                                  .new_samples = normalization.new_event.total.samples};
   const auto make = format == StackFormat::html ? make_html_writer : make_folded_writer;
   const auto writer = make({out, state_->table, std::move(profile), {}, baseline});
   state_->visit(normalization, [&](const ComparedStack& stack) {

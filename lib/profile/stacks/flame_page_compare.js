@@ -13,11 +13,16 @@ const WIDTHS = {
 
 // Of all samples of the baseline, as `perfmap report --baseline` prints it.
 const changeOf = (before, after) => (after / baseline.scale - before) / Math.max(baseline.samples, 1);
-// 1: grew, -1: shrank, 0: the change may be chance, which is two deviations of the counts.
+// 1: grew, -1: shrank, 0: the change may be chance, or is below the threshold. This is Normalization::change(), the
+// rule of `perfmap report --baseline`.
 const directionOf = (before, after) => {
-  const change = after - before * baseline.scale;
-  const deviation = Math.sqrt(after + before * baseline.scale * baseline.scale + 1);
-  return Math.abs(change) <= 2 * deviation ? 0 : Math.sign(change);
+  const factor = 1 / baseline.scale;
+  const now = after * factor;
+  const chance = before + 1 + factor * factor * (after + 1);
+  const variance = chance + baseline.run_to_run ** 2 * (before ** 2 + now ** 2);
+  const isLarge = 1e6 * Math.abs(changeOf(before, after)) >= baseline.threshold_ppm;
+  const isSure = Math.abs(now - before) >= baseline.deviations * Math.sqrt(variance);
+  return isLarge && isSure ? Math.sign(now - before) : 0;
 };
 
 const signedPercent = (share) => {
@@ -47,7 +52,7 @@ const boxPaint = (tree, node) => isDifference() ? sidesPaint(tree.olds[node], tr
 const boxName = (tree, node) => (isDifference() ? changeMark(tree.olds[node], tree.news[node]) : "") + tree.name(node);
 const boxText = (tree, node) => baseline !== null ? sidesText(tree.olds[node], tree.news[node]) : amount(tree.totals[node]);
 
-const CHANGES = [[1, "▲ grew"], [-1, "▼ shrank"], [0, "no change beyond chance"]];
+const CHANGES = [[1, "▲ grew"], [-1, "▼ shrank"], [0, `no change beyond chance, or below ${(baseline?.threshold_ppm ?? 0) / 1e4} %`]];
 const showChanges = () => {
   byId("changes").hidden = !isDifference();
   byId("kinds").hidden = isDifference();

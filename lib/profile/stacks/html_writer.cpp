@@ -195,9 +195,14 @@ class HtmlWriter : public StackWriter {
   }
 
   void write_baseline(const ComparedBaseline& baseline) {
-    std::array<char, 32> scale{};
-    const auto end = std::to_chars(scale.begin(), scale.end(), baseline.scale).ptr;
-    input_.out.write(",\"baseline\":{\"scale\":" + std::string(scale.begin(), end) +
+    const auto number = [](double value) {
+      std::array<char, 32> text{};
+      return std::string(text.begin(), std::to_chars(text.begin(), text.end(), value).ptr);
+    };
+    input_.out.write(",\"baseline\":{\"scale\":" + number(baseline.scale) +
+                     ",\"deviations\":" + number(baseline.deviations) +
+                     ",\"run_to_run\":" + number(baseline.run_to_run) +
+                     ",\"threshold_ppm\":" + std::to_string(baseline.threshold_ppm) +
                      ",\"samples\":" + std::to_string(baseline.samples) +
                      ",\"new_samples\":" + std::to_string(baseline.new_samples));
     member("title", baseline.title);

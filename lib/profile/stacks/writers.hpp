@@ -139,6 +139,10 @@ class ThreadProfiles {
 struct ComparedBaseline {
   std::string title;
   double scale = 1;  ///< samples of the baseline, times this, compare with the profile's
+  /// See ChangeRule.
+  double deviations = 0;
+  double run_to_run = 0;
+  std::uint64_t threshold_ppm = 0;
   std::uint64_t samples = 0;
   std::uint64_t new_samples = 0;
 };

@@ -34,6 +34,7 @@ struct World {
     MappedFile file = classify_mapping(path);
     file.inode = inode;
     keeper.add(file, module);
+    keeper.mark(path, std::string(module->build_id()));
   }
   std::vector<std::string> copied() const {
     std::vector<std::string> paths;
@@ -56,6 +57,8 @@ TEST_CASE("ELF files are copied once, by their build IDs", "[record]") {
   world.add("/home/app", app);
   world.add("/container/app", app);
   world.add("/home/plain", world.write("plain", ""));
+  const auto unused = world.write("unused", "unused0000");
+  world.keeper.add(classify_mapping("/home/unused"), unused);
   world.keeper.write({}, kNobody);
   const auto& modules = world.keeper.modules();
   REQUIRE(modules.size() == 2);
@@ -63,17 +66,19 @@ TEST_CASE("ELF files are copied once, by their build IDs", "[record]") {
   CHECK(modules[0].path == "elf-unknown-0");
   CHECK(modules[1].path == "elf-30313233343536373839");
   CHECK(modules[1].build_id == "0123456789");
-  CHECK(test::read_file(world.scratch / "rec" / modules[1].path) == app->bytes());
+  CHECK(test::read_file(world.scratch / ("rec/" + modules[1].path)) == app->bytes());
 }
 
 TEST_CASE("files of the system come last, and large ones are left out", "[record]") {
   World world;
-  world.add("/usr/lib/libc.so.6", world.write("libc", "libc000000"));
+  const auto libc = world.write("libc", "libc000000");
+  const std::uint64_t least = libc->bytes().size();
+  world.add("/usr/lib/libc.so.6", libc);
   world.add("/lib64/libbig.so", world.write("libbig", "libbig0000", 5000));
   world.add("/usr/local/bin/tool", world.write("tool", "tool000000", 100));
   world.add("/home/app", world.write("app", "app0000000", 5000));
   world.add("/home/huge", world.write("huge", "huge000000", 50'000));
-  world.keeper.write({.max_bytes = 20'000, .max_system_file = 5000}, kNobody);
+  world.keeper.write({.max_bytes = 3 * least + 5100, .max_system_file = least}, kNobody);
   CHECK(world.copied() == Paths{"/usr/local/bin/tool", "/home/app", "/usr/lib/libc.so.6"});
   REQUIRE(world.keeper.too_large().size() == 1);
   CHECK(world.keeper.too_large()[0].source == "/home/huge");

@@ -297,7 +297,9 @@ TEST_CASE("the texts of a comparison", "[report]") {
         "  CHANGE       BY%     OLD%     NEW%  CONFIDENCE  FUNCTION\n"
         "    grew   +25.00%   50.00%   75.00%       99.9%  a\\x1b [app]\n"
         "  shrank   -25.00%   50.00%   25.00%       99.9%  b [app]\n"
-        "1 function did not change\n");
+        "1 function did not change\n"
+        "the least growth that is found: 39.19% of the total, and 3.06% in a function that has "
+        "10% of it\n");
   const std::string github =
       test::written([&](OutputFile& out) { write_comparison_github(found, 300'000, out); });
   CHECK(github ==
@@ -309,6 +311,158 @@ TEST_CASE("the texts of a comparison", "[report]") {
       test::written([&](OutputFile& out) { write_comparison_json(found, out); }));
   CHECK(json["functions"].size() == 2);
   CHECK(json["functions"][0]["change_ppm"] == 250'000);
+}
+
+namespace {
+
+/// A recording of functions in several files, without callers.
+struct RecordedFiles {
+  struct Part {
+    const char* name;
+    const char* module;
+    FrameKind kind;
+    std::uint64_t count;
+  };
+  explicit RecordedFiles(const std::vector<Part>& parts, const std::string& title = "perf.data") {
+    stacks.profile.title = title;
+    report.emplace(stacks.table, stacks.profile, ProfileReport::Options());
+    for (const Part& part : parts) {
+      const std::uint32_t place = stacks.place(
+          {.name = part.name, .system_name = part.name, .module = part.module, .kind = part.kind},
+          2, 0);
+      const std::vector<StackFrame> frames = stacks.frames({place});
+      StackSample sample{.time = 5, .pid = 7, .tid = 7, .period = 1'000'000 * part.count};
+      sample.frames = frames;
+      report->add(sample, part.count);
+    }
+  }
+
+  test::Stacks stacks;
+  std::optional<ProfileReport> report;
+};
+
+Result<ReportComparison> try_to_compare(const RecordedFiles& before, const RecordedFiles& after) {
+  const ProfileReport* const baselines[] = {&*before.report};
+  const ProfileReport* const reports[] = {&*after.report};
+  return compare_reports(baselines, reports, {});
+}
+
+}  // namespace
+
+TEST_CASE("a program without names in one recording is not compared", "[report]") {
+  const RecordedFiles before({{"", "/old/app", FrameKind::unknown, 900},
+                              {"memcpy", "/lib/libc.so.6", FrameKind::native, 100}},
+                             "old.data");
+  const RecordedFiles after({{"f", "/new/app", FrameKind::native, 800},
+                             {"g", "/new/app", FrameKind::native, 100},
+                             {"memcpy", "/lib/libc.so.6", FrameKind::native, 100}},
+                            "new.data");
+  const auto failed = try_to_compare(before, after);
+  REQUIRE_FALSE(failed);
+  CHECK(failed.error().code == Errc::unsupported);
+  CHECK(failed.error().message.starts_with(
+      "old.data has no names for app, which has 90.00% of its samples: "));
+  CHECK_FALSE(try_to_compare(after, before));
+  CHECK(try_to_compare(before, before));
+}
+
+TEST_CASE("a small library or a kernel without names is compared as a whole", "[report]") {
+  const RecordedFiles before({{"work", "/bin/app", FrameKind::native, 600},
+                              {"", "/lib/small.so", FrameKind::unknown, 30},
+                              {"", "[kernel.kallsyms]", FrameKind::kernel, 370}});
+  const RecordedFiles after({{"work", "/bin/app", FrameKind::native, 600},
+                             {"s", "/lib/small.so", FrameKind::native, 30},
+                             {"read", "[kernel.kallsyms]", FrameKind::kernel, 170},
+                             {"write", "[kernel.kallsyms]", FrameKind::kernel, 200}},
+                            "new.data");
+  const auto found = try_to_compare(before, after);
+  REQUIRE(found);
+  CHECK(found->functions.empty());
+  CHECK(found->compared == 3);
+  REQUIRE(found->nameless.size() == 2);
+  CHECK(found->nameless[0].module == "[kernel.kallsyms]");
+  CHECK(found->nameless[0].share_ppm == 370'000);
+  CHECK(found->nameless[1].module == "small.so");
+  const std::string text =
+      test::written([&](OutputFile& out) { write_comparison_text(*found, out, false); });
+  CHECK(text.find("small.so is compared as a whole: perf.data has no names for it (3.00% of its "
+                  "samples)\n") != std::string::npos);
+}
+
+TEST_CASE("a function without a symbol is not one of a file without names", "[report]") {
+  // A library may have no symbol for its inner functions.
+  const RecordedFiles before({{"malloc", "/lib/libc.so.6", FrameKind::native, 500},
+                              {"work", "/bin/app", FrameKind::native, 500}});
+  const RecordedFiles after({{"", "/lib/libc.so.6", FrameKind::native, 500},
+                             {"work", "/bin/app", FrameKind::native, 500}});
+  const auto found = try_to_compare(before, after);
+  REQUIRE(found);
+  CHECK(found->functions.size() == 2);
+  CHECK(found->nameless.empty());
+}
+
+TEST_CASE("a comparison says how much has to change to be found", "[report]") {
+  const Recorded one({{"a", 900}, {"b", 100}});
+  const ReportComparison found = compare(one, one);
+  const ComparisonOptions by_time{.normalize = Normalize::none};
+  // Of 1000 samples.
+  const std::uint64_t total = found.least_total_ppm / 1000;
+  for (const bool is_more : {false, true}) {
+    const Recorded other({{"a", 900 + total + (is_more ? 5 : -5)}, {"b", 100}});
+    CHECK((compare(one, other, by_time).total.change == Change::grew) == is_more);
+  }
+  // A function that has a tenth of them.
+  const std::uint64_t growth = compare(one, one, by_time).least_function_ppm / 1000;
+  for (const bool is_more : {false, true}) {
+    const Recorded other({{"a", 900}, {"b", 100 + growth + (is_more ? 5 : -5)}});
+    const ReportComparison changed = compare(one, other, by_time);
+    CHECK((find(changed, "b") != nullptr) == is_more);
+  }
+  const std::string text =
+      test::written([&](OutputFile& out) { write_comparison_text(found, out, false); });
+  CHECK(text.find("the least growth that is found: ") != std::string::npos);
+}
+
+TEST_CASE("several recordings find smaller changes than one", "[report]") {
+  NoisyProgram program(7, 0.01, 0.005);
+  const std::deque<Recorded> before = program.record(5);
+  const std::deque<Recorded> after = program.record(5);
+  const ReportComparison by_one = compare(before.front(), after.front());
+  const ReportComparison by_several = compare(before, after);
+  CHECK(by_several.least_total_ppm < by_one.least_total_ppm / 3);
+  CHECK(by_several.least_function_ppm < by_one.least_function_ppm);
+  CHECK(by_several.least_function_ppm > 0);
+}
+
+TEST_CASE("the text has the totals that are compared", "[report]") {
+  const Recorded before({{"a", 1000}, {"b", 1000}}, 4'000'000'000);
+  const Recorded after({{"a", 2000}, {"b", 4000}}, 8'000'000'000);
+  const auto text_of = [&](const ComparisonOptions& options) {
+    const ReportComparison found = compare(before, after, options);
+    return test::written([&](OutputFile& out) { write_comparison_text(found, out, false); });
+  };
+  CHECK(text_of({.normalize = Normalize::time})
+            .starts_with("total of cpu-clock: 0.500 processors before, 0.750 processors now, "
+                         "+50.00%, confidence "));
+  CHECK(text_of({.normalize = Normalize::time}).find("50.00%  100.00%") != std::string::npos);
+  CHECK(text_of({Normalize::function, "a"})
+            .starts_with("total of cpu-clock: 2.000 times a before, 3.000 times a now, +50.00%"));
+  CHECK(text_of({.normalize = Normalize::none})
+            .starts_with("total of cpu-clock: 2.000 s before, 6.000 s now, +200.00%"));
+}
+
+TEST_CASE("annotations of GitHub have the lines of functions", "[report]") {
+  ReportComparison found;
+  found.functions.push_back({.name = "f",
+                             .module = "/bin/app",
+                             .file = "/src/a,b:c.cpp",
+                             .line = 7,
+                             .change_ppm = 200'000,
+                             .confidence_ppm = 990'000,
+                             .change = Change::appeared});
+  CHECK(test::written([&](OutputFile& out) { write_comparison_github(found, 300'000, out); }) ==
+        "::warning file=/src/a%2Cb%3Ac.cpp,line=7,title=perfmap report::f [app] appeared with "
+        "20.00%25 of the baseline's total (confidence 99.0%25)\n");
 }
 
 }  // namespace perfmap

@@ -168,6 +168,12 @@ struct RecordingFinding {
   pid_t pid = 0;
 };
 
+/// A mapping with frames in a recording, such as that of an ELF file.
+struct SampledModule {
+  std::string path;      ///< as FrameFunction::module
+  std::string build_id;  ///< raw bytes; empty: none
+};
+
 /// Why stacks of a recording are truncated, or names in them are missing, if they are.
 struct RecordingDiagnosis {
   std::string path;
@@ -176,6 +182,7 @@ struct RecordingDiagnosis {
   std::vector<RecordedProcessState> processes;  ///< with samples, by pid
   std::vector<RecordingFinding> findings;       ///< those that cost names come first
   std::vector<Error> failures;                  ///< files that could not be opened
+  std::vector<SampledModule> modules;           ///< also those that could not be opened
 
   bool misses_names() const noexcept {
     return !findings.empty() && findings.front().finding.severity != Severity::info;

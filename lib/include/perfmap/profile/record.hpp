@@ -249,6 +249,8 @@ class PERFMAP_API ModuleKeeper {
 
   /// For RecordedJitOptions::on_module. Several threads may call it.
   void add(const MappedFile& file, const std::shared_ptr<const Module>& module);
+  /// Code of a file is in a stack. Others are not copied.
+  void mark(const std::string& path, const std::string& build_id);
   /// Copies the files: those of the system after others, and small ones before large ones. A file
   /// that replaced the recorded one meanwhile is left out. If this is root, so is a file that only
   /// its owner may read, unless `ran_as` says that a recorded process ran as the owner.
@@ -265,6 +267,7 @@ class PERFMAP_API ModuleKeeper {
     std::string source;
     std::uint64_t inode = 0;  ///< of the mapping; 0: unknown
     std::shared_ptr<const Module> module;
+    bool is_marked = false;
   };
   bool may_copy(const Used& used, const std::function<bool(uid_t user)>& ran_as) const;
   void copy(const Used& used);

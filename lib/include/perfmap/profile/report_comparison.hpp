@@ -34,11 +34,15 @@ struct ComparedFunction {
   std::string_view name = {};
   std::string_view module = {};
   FrameKind kind = FrameKind::unknown;
+  std::string_view file = {};     ///< as in ReportRow
+  std::uint32_t line = 0;         ///< 0: unknown
   std::uint64_t old_samples = 0;  ///< in the function itself, in all recordings of the side
   std::uint64_t new_samples = 0;
-  /// The normalised samples of a new recording less those of a baseline, in millionths of the
-  /// baseline's total: means of the recordings of each side.
-  std::int64_t change_ppm = 0;
+  /// What is compared: the normalised samples of a recording, in millionths of the baseline's
+  /// total. Means of the recordings of each side.
+  std::uint64_t old_ppm = 0;
+  std::uint64_t new_ppm = 0;
+  std::int64_t change_ppm = 0;  ///< the difference
   /// That this is not chance, in millionths.
   std::uint64_t confidence_ppm = 0;
   Change change = Change::same;  ///< what is known with kConfidence
@@ -50,6 +54,17 @@ PERFMAP_API std::string_view to_string(ComparedFunction::Change change) noexcept
 struct ComparedRecordings {
   ProfileReport::Event event = {};  ///< of the first one, with the total of all
   std::uint64_t count = 0;
+  /// The total that is compared, as ComparisonOptions::normalize says: a mean. Nanoseconds or
+  /// samples; by time, those of a second; by a function, samples for each one in the function.
+  double total = 0;
+};
+
+/// A module whose code has names in one recording, and none in another, because its file was not
+/// found there.
+struct NamelessModule {
+  std::string_view module = {};     ///< file name
+  std::string_view recording = {};  ///< the one without names
+  std::uint64_t share_ppm = 0;      ///< of the samples of that recording
 };
 
 /// Recordings of two versions of a program. Views live as long as the reports.
@@ -60,15 +75,40 @@ struct ReportComparison {
   /// Those that changed, the largest change first.
   std::vector<ComparedFunction> functions = {};
   std::uint64_t compared = 0;  ///< functions, also those that did not change
+  /// Compared as a whole, as one function.
+  std::vector<NamelessModule> nameless = {};
+  /// How much the total has to grow to be a change, and a function with a tenth of the baseline's
+  /// total; in millionths of that total.
+  std::uint64_t least_total_ppm = 0;
+  std::uint64_t least_function_ppm = 0;
+  /// As in the options.
+  ComparisonOptions::Normalize normalize = ComparisonOptions::Normalize::samples;
+  std::string function = {};
 
   /// Whether the total or a function grew by more than so many millionths of the baseline's total.
   PERFMAP_API bool grew_above(std::uint64_t ppm) const noexcept;
+};
+
+/// When a difference of two recordings is a change: if it is at least `threshold_ppm` of the
+/// baseline's total, and more than so many standard deviations of what two recordings of one
+/// program differ by. Their variance is that of counting, and a share of the samples for what
+/// differs from run to run. This is the rule of compare_reports() for one recording of each
+/// version.
+struct ChangeRule {
+  double deviations = 0;
+  double run_to_run = 0;
+  std::uint64_t threshold_ppm = 0;
 };
 
 /// How to compare the samples of two reports.
 struct Normalization {
   ProfileReport::Event old_event = {}, new_event = {};  ///< those that are compared
   double factor = 1;  ///< samples of the new recording, times this, compare with the baseline's
+  ChangeRule rule = {};
+
+  /// The change of what has these samples.
+  PERFMAP_API ComparedFunction::Change change(std::uint64_t old_samples,
+                                              std::uint64_t new_samples) const noexcept;
 
   /// What ComparedFunction::change_ppm says of these samples.
   PERFMAP_API std::int64_t change_ppm(std::uint64_t old_samples,
@@ -92,8 +132,13 @@ PERFMAP_API Result<Normalization> normalize_reports(const ProfileReport& baselin
 /// function vary by their square root, and by a further 5 % from run to run, processor time by
 /// 10 %.
 ///
-/// Fails with invalid_argument if a side has no report, the reports have no event in common, or the
-/// events have no times or no samples in the function, as `options` need. O(n log n).
+/// If the file of a module was not found for one recording, but for another, its functions cannot
+/// be compared. The module is then compared as a whole, as is a kernel without names. Fails with
+/// unsupported if that concerns more than a twentieth of the samples of a recording in ELF files.
+///
+/// Fails with invalid_argument if a side has no report, a report has no samples, the reports have
+/// no event in common, or the events have no times or no samples in the function, as `options`
+/// need. O(n log n).
 PERFMAP_API Result<ReportComparison> compare_reports(
     std::span<const ProfileReport* const> baselines, std::span<const ProfileReport* const> reports,
     const ComparisonOptions& options);
