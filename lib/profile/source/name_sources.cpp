@@ -145,6 +145,21 @@ ProcessNames::ProcessNames(const Recording& recording, const NameSourceOptions& 
   MemoryEvents(tracker_).read(recording);
 }
 
+bool is_recording_directory(const Source& source) {
+  const bool may_be = source.as == Source::As::any || source.as == Source::As::path;
+  return may_be && !source.failure && !is_stdin(source) && recording_in(source.text);
+}
+
+/// Whether it is a recording directory with perf maps or jitdumps of the wanted processes.
+bool has_recorded_files(const Source& source) {
+  if (!is_recording_directory(source)) return false;
+  const Result<std::vector<RecordedFile>> files = recorded_files_in(source.text);
+  return files && std::ranges::any_of(*files, [&](const RecordedFile& file) {
+           return source.pids.empty() ||
+                  std::ranges::find(source.pids, file.pid) != source.pids.end();
+         });
+}
+
 /// That of -p, or the only one that has a perf map or jitdump, or the only one; 0: there is none.
 Result<pid_t> ProcessNames::recorded_process(const Source& source) const {
   std::vector<pid_t> pids = source.pids;
@@ -186,7 +201,7 @@ Result<std::unique_ptr<ProcessNames>> ProcessNames::open_recorded(const Source& 
     names->pid_ = *pid;
     return names;
   }
-  if (source.pids.empty()) return nullptr;
+  if (source.pids.empty() || has_recorded_files(source)) return nullptr;
   return Failure({Errc::not_found, shown + " has no process " + std::to_string(*pid), 0, {}});
 }
 
@@ -318,21 +333,6 @@ const Jitdump* ProcessNames::with_ticks() const noexcept {
     return timeline.dump().has_tsc_times();
   });
   return found == timelines.end() ? nullptr : &found->dump();
-}
-
-bool is_recording_directory(const Source& source) {
-  const bool may_be = source.as == Source::As::any || source.as == Source::As::path;
-  return may_be && !source.failure && !is_stdin(source) && recording_in(source.text);
-}
-
-/// Whether it is a recording directory with perf maps or jitdumps of the wanted processes.
-bool has_recorded_files(const Source& source) {
-  if (!is_recording_directory(source)) return false;
-  const Result<std::vector<RecordedFile>> files = recorded_files_in(source.text);
-  return files && std::ranges::any_of(*files, [&](const RecordedFile& file) {
-           return source.pids.empty() ||
-                  std::ranges::find(source.pids, file.pid) != source.pids.end();
-         });
 }
 
 }  // namespace
