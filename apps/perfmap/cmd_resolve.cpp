@@ -693,6 +693,7 @@ void declare_resolve(CommandOptions& command) {
                        "that contains a '/' or is not hexadecimal is a source. '-': read addresses "
                        "from standard input, one on each line, each optionally followed by a time",
                .take_other = take_address,
+               .recorded = SourceWords::Recorded::memory,
                .pid_help = "Use the map, jitdumps and ELF files of this process"});
   add_source_options(command, options.source);
   add_overlap(command, options.overlap, true);

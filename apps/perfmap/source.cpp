@@ -80,6 +80,10 @@ Result<void> select_processes(Source& recording, const std::vector<pid_t>& pids,
   const auto failed = [&](const std::string& why) {
     return Failure({Errc::invalid_argument, recording.shown + why, 0, {}});
   };
+  if (words.recorded == Recorded::memory && pids.size() == 1) {
+    missing.clear();
+    return {};
+  }
   if (!pids.empty() && !has_any) {
     return failed(" has no perf map or jitdump of process " + listed(pids) +
                   (named->empty() ? "" : ", but of " + listed(*named)));

@@ -29,6 +29,7 @@ struct SourceWords {
   /// What a recording directory, or an archive of one, is as a source.
   enum class Recorded : std::uint8_t {
     one_process,  ///< the names of one process; -p selects it
+    memory,       ///< the same, and its ELF files
     each_file,    ///< all its maps and jitdumps, or those of the processes of -p
     whole,        ///< the command reads the recording itself
   };

@@ -1,10 +1,13 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "perfmap/json.hpp"
 #include "perfmap/profile/module.hpp"
 #include "perfmap/profile/process_tracker.hpp"
+#include "perfmap/profile/recording.hpp"
 #include "perfmap/profile/snapshot.hpp"
 #include "perfmap/profile/source.hpp"
+#include "perfmap/profile/stacks.hpp"
 
 namespace perfmap {
 namespace {
@@ -21,6 +24,12 @@ class ProcessNames {
                                                              const NameSourceOptions& options,
                                                              FetchDebugFile fetch);
 
+  /// A process of a recording, with the memory that it had at its end. Null if the recording cannot
+  /// be read, which is reported, or has no process. Fails if the source does not say which one.
+  static Result<std::unique_ptr<ProcessNames>> open_recorded(const Source& source,
+                                                             const NameSourceOptions& options,
+                                                             FetchDebugFile fetch);
+
   pid_t pid() const noexcept { return pid_; }
   /// Looks up the current names; after the process has ended, the answer says that.
   void find_all(std::span<const Query> queries, std::span<AddressName> answers);
@@ -34,8 +43,10 @@ class ProcessNames {
  private:
   ProcessNames(pid_t pid, const NameSourceOptions& options,
                std::shared_ptr<const Snapshot> snapshot, FetchDebugFile fetch);
+  ProcessNames(const Recording& recording, const NameSourceOptions& options, FetchDebugFile fetch);
   static Result<std::unique_ptr<ProcessNames>> import(std::unique_ptr<ProcessNames> names,
                                                       const NameSourceOptions& options);
+  Result<pid_t> recorded_process(const Source& source) const;
   Result<void> take_jit(const NameSourceOptions& options);
   Result<void> take_jit_of_directory(const NameSourceOptions& options);
   bool has_files(const NameSourceOptions& options) const;
@@ -88,6 +99,111 @@ ProcessNames::ProcessNames(pid_t pid, const NameSourceOptions& options,
       cache_(cache_options(std::move(fetch))),
       tracker_(tracker_options(options, std::move(snapshot), cache_)),
       symbolizer_(tracker_, options.symbols) {}
+
+ProcessTracker::Options tracker_options(const NameSourceOptions& options,
+                                        const Recording& recording, ModuleCache& cache) {
+  RecordedJitOptions files;
+  files.symfs = options.symfs;
+  ProcessTracker::Options tracker;
+  tracker.open_module = open_recorded_modules(cache, recording, files);
+  return tracker;
+}
+
+/// Passes the events of a recording to a tracker, except that a process ends, because its memory
+/// is of interest.
+class MemoryEvents {
+ public:
+  explicit MemoryEvents(ProcessTracker& tracker) : tracker_(tracker) {}
+
+  void read(const Recording& recording) {
+    Diagnostics ignored(0);
+    Recording::Reader reader(recording);
+    for (auto records = reader.next(ignored); !records.empty(); records = reader.next(ignored)) {
+      for (const RecordView& record : records) pass_process_event(record, *this);
+    }
+  }
+  void on_mmap(const MmapEvent& event) {
+    const bool is_kernel = event.pid < 0;
+    if (!is_kernel) tracker_.on_mmap(event);
+  }
+  void on_fork(const ForkEvent& event) { tracker_.on_fork(event); }
+  void on_comm(const CommEvent& event) { tracker_.on_comm(event); }
+  void on_exit(const ExitEvent& /*event*/) {}
+
+ private:
+  ProcessTracker& tracker_;
+};
+
+ProcessNames::ProcessNames(const Recording& recording, const NameSourceOptions& options,
+                           FetchDebugFile fetch)
+    : pid_(0),
+      observer_(options.opening.listener()),
+      may_change_(false),
+      cache_(cache_options(std::move(fetch))),
+      tracker_(tracker_options(options, recording, cache_)),
+      symbolizer_(tracker_, options.symbols) {
+  MemoryEvents(tracker_).read(recording);
+}
+
+bool is_recording_directory(const Source& source) {
+  const bool may_be = source.as == Source::As::any || source.as == Source::As::path;
+  return may_be && !source.failure && !is_stdin(source) && recording_in(source.text);
+}
+
+/// Whether it is a recording directory with perf maps or jitdumps of the wanted processes.
+bool has_recorded_files(const Source& source) {
+  if (!is_recording_directory(source)) return false;
+  const Result<std::vector<RecordedFile>> files = recorded_files_in(source.text);
+  return files && std::ranges::any_of(*files, [&](const RecordedFile& file) {
+           return source.pids.empty() ||
+                  std::ranges::find(source.pids, file.pid) != source.pids.end();
+         });
+}
+
+/// That of -p, or the only one that has a perf map or jitdump, or the only one; 0: there is none.
+Result<pid_t> ProcessNames::recorded_process(const Source& source) const {
+  std::vector<pid_t> pids = source.pids;
+  if (pids.empty()) {
+    const Result<std::vector<RecordedFile>> files = recorded_files_in(source.text);
+    if (!files) return Failure(files.error());
+    for (const RecordedFile& file : *files) pids.push_back(file.pid);
+  }
+  if (pids.empty()) {
+    for (const ProcessInfo& process : tracker_.living()) pids.push_back(process.pid);
+  }
+  std::ranges::sort(pids);
+  pids.erase(std::unique(pids.begin(), pids.end()), pids.end());
+  if (pids.size() < 2) return pids.empty() ? 0 : pids.front();
+  constexpr std::size_t kMaxShown = 8;
+  std::string text = (source.shown.empty() ? source.text : source.shown) + " has several processes";
+  for (std::size_t i = 0; i < std::min(pids.size(), kMaxShown); ++i) {
+    text += (i == 0 ? ": " : ", ") + std::to_string(pids[i]);
+  }
+  text += pids.size() > kMaxShown ? ", … (-p PID selects one)" : " (-p PID selects one)";
+  return Failure({Errc::invalid_argument, text, 0, {}});
+}
+
+Result<std::unique_ptr<ProcessNames>> ProcessNames::open_recorded(const Source& source,
+                                                                  const NameSourceOptions& options,
+                                                                  FetchDebugFile fetch) {
+  if (source.pids.size() > 1) return nullptr;  // their maps and jitdumps are used
+  const std::string& shown = source.shown.empty() ? source.text : source.shown;
+  const auto step = options.opening.listener().step("reading " + shown);
+  const Result<Recording> recording = open_recording(source.text);
+  if (!recording) {
+    options.opening.listener().warn(recording.error().message + "; ELF files are not used");
+    return nullptr;
+  }
+  std::unique_ptr<ProcessNames> names(new ProcessNames(*recording, options, std::move(fetch)));
+  const Result<pid_t> pid = names->recorded_process(source);
+  if (!pid) return Failure(pid.error());
+  if (names->tracker_.find(*pid) != nullptr) {
+    names->pid_ = *pid;
+    return names;
+  }
+  if (source.pids.empty() || has_recorded_files(source)) return nullptr;
+  return Failure({Errc::not_found, shown + " has no process " + std::to_string(*pid), 0, {}});
+}
 
 Result<std::unique_ptr<ProcessNames>> ProcessNames::open(pid_t pid,
                                                          const NameSourceOptions& options,
@@ -255,10 +371,12 @@ Result<std::unique_ptr<ProcessNames>> NameSources::State::open_process(const Sou
   const bool is_snapshot =
       pid == 0 && source.as != Source::As::dump && Snapshot::is_at(source.text);
   const bool wants_files = !options.opening.kind.empty() || options.opening.stop_at_close;
-  if ((pid == 0 && !is_snapshot) || wants_files) return nullptr;
+  const bool is_recorded = pid == 0 && !is_snapshot && is_recording_directory(source);
+  if ((pid == 0 && !is_snapshot && !is_recorded) || wants_files) return nullptr;
   Result<FetchDebugFile> fetch =
       options.open_servers ? options.open_servers() : Result<FetchDebugFile>();
   if (!fetch) return Failure(std::move(fetch.error()));
+  if (is_recorded) return ProcessNames::open_recorded(source, options, *std::move(fetch));
   return is_snapshot ? ProcessNames::open_snapshot(source.text, options, *std::move(fetch))
                      : ProcessNames::open(pid, options, *std::move(fetch));
 }
@@ -274,7 +392,7 @@ Result<void> NameSources::State::open(std::span<const Source> sources) {
     }
     if (*process != nullptr) {
       processes.push_back({i, *std::move(process)});
-      continue;
+      if (!has_recorded_files(sources[i])) continue;
     }
     paths.push_back(sources[i]);
     files_rank = i;
