@@ -121,6 +121,19 @@ def hostile_copies_are_not_used():
         assert '"path" is not the name of a file in the directory' in run("report", "new", status=2).stderr
 
 
+def files_below_symfs_come_first():
+    build(2000)
+    shutil.rmtree("new", ignore_errors=True)
+    record("-o", "new")
+    there = pathlib.Path(os.path.realpath("tree") + os.path.realpath("bench"))
+    there.parent.mkdir(parents=True)
+    subprocess.run(["strip", "bench", "-o", there], check=True)
+    assert "parse" not in shares("new", "--symfs", "tree")
+    build(8000)
+    shutil.copy("bench", there)
+    assert "parse" in shares("new", "--symfs", "tree")
+
+
 def files_of_others_are_not_copied():
     """Root may read all files, but copies only those that the recorded processes could read."""
     if os.geteuid() != 0:
@@ -146,6 +159,7 @@ def main():
     names_outlive_the_program("-static")
     recordings_without_names_are_not_compared()
     hostile_copies_are_not_used()
+    files_below_symfs_come_first()
     files_of_others_are_not_copied()
     return 0
 

@@ -71,6 +71,9 @@ std::optional<Event> event_of(const ProfileReport& report, std::string_view name
 
 /// The event to compare in each report, baselines first.
 Result<std::vector<Event>> common_events(const std::vector<const ProfileReport*>& reports) {
+  for (const ProfileReport* const report : reports) {
+    if (report->events().empty()) return Failure(no_samples(*report));
+  }
   const std::vector<Event> candidates = reports.back()->events();
   for (const Event& candidate : candidates) {
     std::vector<Event> events;
@@ -82,7 +85,6 @@ Result<std::vector<Event>> common_events(const std::vector<const ProfileReport*>
   std::vector<Event> only;
   for (const ProfileReport* const report : reports) {
     const std::vector<Event> events = report->events();
-    if (events.empty()) return Failure(no_samples(*report));
     const bool is_alike =
         candidates.size() == 1 && events.size() == 1 && events[0].is_time == candidates[0].is_time;
     if (!is_alike) return Failure(invalid("the recordings have no event in common"));

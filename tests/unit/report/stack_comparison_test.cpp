@@ -32,7 +32,8 @@ FrameFunction script(const char* name, const char* tier) {
 
 /// A recording of one process, with a table of its own.
 struct Recorded {
-  explicit Recorded(pid_t pid = 7) : pid_(pid) {
+  explicit Recorded(pid_t pid = 7, const std::string& title = "perf.data") : pid_(pid) {
+    stacks.profile.title = title;
     report.emplace(stacks.table, stacks.profile, ProfileReport::Options());
   }
 
@@ -181,7 +182,8 @@ TEST_CASE("samples are normalised as asked", "[report]") {
 }
 
 TEST_CASE("recordings that cannot be normalised name what is missing", "[report]") {
-  Recorded none, one, timeless;
+  Recorded one, timeless;
+  Recorded none(7, "none.data");
   one.add({native("f")}, 10).add({native("f")}, 10, 0, 1000);
   timeless.add({native("f")}, 10);
   const auto why = [](const Recorded& before, const Recorded& after,
@@ -189,7 +191,8 @@ TEST_CASE("recordings that cannot be normalised name what is missing", "[report]
     const auto found = normalize_reports(*before.report, *after.report, options);
     return found ? "" : found.error().message;
   };
-  CHECK(why(none, one, {}) == "perf.data has no samples that pass the filters");
+  CHECK(why(none, one, {}) == "none.data has no samples that pass the filters");
+  CHECK(why(one, none, {}) == "none.data has no samples that pass the filters");
   CHECK(why(one, timeless, {Normalize::time}) == "perf.data has no times");
   CHECK(why(one, one, {Normalize::function, "other"}) == "perf.data has no samples in other");
 }
