@@ -184,6 +184,10 @@ def other_users_are_named(cwd):
     assert done.stdout == "done true\n", done.stdout
     assert len(read_manifest(f"{cwd}/user1")["files"]) == 1, done.stderr
     assert not [name for name in os.listdir("/tmp") if name.startswith("perfmap-")], os.listdir("/tmp")
+    if shutil.which("pypy3"):
+        loop = "s = 0\nfor i in range(100000000): s += i % 7"
+        run("record", "-o", "user3", "--", *as_nobody, "pypy3", "-c", loop, cwd=cwd)
+        assert [file["kind"] for file in read_manifest(f"{cwd}/user3")["files"]] == ["map"]
     if shutil.which("php"):
         done = run("record", "-o", "user2", "--", *as_nobody, "php", "hot.php", cwd=cwd)
         assert [file["kind"] for file in read_manifest(f"{cwd}/user2")["files"]] == ["map"], done.stderr

@@ -315,8 +315,11 @@ Found program_of(const RuntimeInfo& runtime, const NamingRequest& request) {
   names.insert(names.end(), runtime.signs.programs.begin(), runtime.signs.programs.end());
   for (const std::string_view name : names) {
     if (name.empty()) continue;
-    std::string path = program_path(std::string(name), request.environment);
-    if (!path.empty()) return {&runtime, std::move(path)};
+    // Distributions have python3 and pypy3, but not always the name without a number.
+    for (const std::string_view number : {"", "3"}) {
+      std::string path = program_path(std::string(name) + std::string(number), request.environment);
+      if (!path.empty()) return {&runtime, std::move(path)};
+    }
   }
   return {&runtime, {}};
 }

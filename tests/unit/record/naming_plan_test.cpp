@@ -127,6 +127,14 @@ TEST_CASE("a shell may start any runtime in PATH, another program none", "[recor
   CHECK(plan_naming(programs.request({}, "v20.0.0")).variables.empty());
 }
 
+TEST_CASE("programs with a number in their names are found in PATH", "[record]") {
+  Programs programs;
+  for (const char* const name : {"sh", "pypy3", "python3"}) programs.add(name);
+  const NamingPlan plan = plan_naming(programs.request({"sh"}, "Python 3.13.0"));
+  CHECK(value_of(plan, "PYPYLOG").starts_with("jit-backend-addr:"));
+  CHECK(value_of(plan, "PYTHONPERFSUPPORT") == "1");
+}
+
 TEST_CASE("Erlang's own stacks need frame pointers, other programs' do not", "[record]") {
   Programs programs;
   programs.add("erl");
