@@ -10,6 +10,7 @@
 #include <perfmap/profile/doctor.hpp>
 #include <perfmap/profile/record.hpp>
 #include <perfmap/text.hpp>
+#include <pwd.h>
 #include <set>
 #include <string>
 #include <sys/stat.h>
@@ -77,7 +78,10 @@ Result<std::optional<std::vector<Runtime>>> chosen_runtimes(const std::string& t
     rest.remove_prefix(std::min(rest.size(), word.size() + 1));
     const auto rows = all_runtimes();
     const auto found = std::ranges::find_if(rows, [word](const RuntimeInfo* row) {
-      return row->started.exists() && (row->id == word || row->process == word);
+      const bool is_name = row->id == word || row->process == word ||
+                           row->started.program == word || row->signs.launcher == word ||
+                           row == runtime_of_program(word);
+      return row->started.exists() && is_name;
     });
     if (found == rows.end()) {
       std::string known;
@@ -151,7 +155,8 @@ Result<Target> target_of(const RecordOptions& options) {
 volatile std::sig_atomic_t interrupts = 0;
 
 /// While it lives, Ctrl-C, SIGTERM and a closed terminal end the recording, not this program, which
-/// then saves the names. The fourth signal ends the program at once.
+/// then saves the names. The fourth signal ends the program at once. A reader of messages that has
+/// gone ends nothing.
 class InterruptGuard {
  public:
   InterruptGuard() {
@@ -164,9 +169,12 @@ class InterruptGuard {
       if (interrupts > kMaxIgnored) ::_exit(kStatusOfSignal + signal);
     };
     for (std::size_t i = 0; i < kEnds.size(); ++i) ::sigaction(kEnds[i], &action, &before_[i]);
+    action.sa_handler = SIG_IGN;
+    ::sigaction(SIGPIPE, &action, &pipe_before_);
   }
   ~InterruptGuard() {
     for (std::size_t i = 0; i < kEnds.size(); ++i) ::sigaction(kEnds[i], &before_[i], nullptr);
+    ::sigaction(SIGPIPE, &pipe_before_, nullptr);
   }
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
@@ -174,16 +182,34 @@ class InterruptGuard {
  private:
   static constexpr std::array kEnds = {SIGINT, SIGTERM, SIGHUP};
   std::array<struct sigaction, kEnds.size()> before_ = {};
+  struct sigaction pipe_before_ {};
+};
+
+/// What is recorded, and how.
+struct Session {
+  RecordOptions options;
+  std::vector<pid_t> pids;
+  RecordingDirectory directory;
+  RuntimeDirectory& runtime;
+  NamingPlan plan;
+  PerfRecordOptions perf;
+  std::int64_t began_ns = 0;
+  int status = 0;                 // of perf
+  std::vector<pid_t> asked = {};  // see LeftFiles
+  ForeignMounts mounts = ForeignMounts();
+  RecordedUsers users = RecordedUsers();
+  RecordedPlaces places = RecordedPlaces();
 };
 
 /// Waits until perf ends, or the user interrupts. Returns perf's exit status. Meanwhile looks for
 /// the processes below `pids`.
-int wait_for(PerfRun& perf, const std::vector<pid_t>& pids, ForeignMounts& mounts,
-             RecordedUsers& users) {
+int wait_for(PerfRun& perf, const std::vector<pid_t>& pids, Session& session,
+             const Console& console) {
   using std::chrono::steady_clock;
   constexpr std::chrono::seconds kPatience(3);
   constexpr int kMoment = 50;
   constexpr int kMomentsPerLook = 4;
+  const Roots roots = roots_from_environment();
   int seen = 0;
   steady_clock::time_point stopped;
   for (int moment = 0;; ++moment) {
@@ -191,8 +217,12 @@ int wait_for(PerfRun& perf, const std::vector<pid_t>& pids, ForeignMounts& mount
     if (moment % kMomentsPerLook == 0) {
       const std::vector<pid_t> children = descendants_of(pids);
       for (const std::vector<pid_t>& some : {pids, children}) {
-        mounts.look(some);
-        users.look(some);
+        session.mounts.look(some);
+        session.users.look(some);
+        session.places.look(some);
+      }
+      for (const std::string& path : perf.pass_fifos(session.users, roots)) {
+        console.warn(path + " is a FIFO, in which perf would hang: perf was given an empty map");
       }
     }
     if (interrupts == seen) continue;
@@ -201,31 +231,26 @@ int wait_for(PerfRun& perf, const std::vector<pid_t>& pids, ForeignMounts& mount
       perf.stop();
       stopped = steady_clock::now();
     } else if (steady_clock::now() - stopped > kPatience) {
-      ::kill(perf.pid(), SIGKILL);  // it hangs, for example in a FIFO with the name of a map
+      ::kill(perf.pid(), SIGKILL);  // it hangs, for example in a FIFO of another process
     }
     seen = interrupts;
   }
 }
 
-/// What is recorded, and how.
-struct Session {
-  RecordOptions options;
-  std::vector<pid_t> pids;
-  RecordingDirectory directory;
-  NamingPlan plan;
-  PerfRecordOptions perf;
-  std::int64_t began_ns = 0;
-  int status = 0;                 // of perf
-  std::vector<pid_t> asked = {};  // see LeftFiles
-  ForeignMounts mounts = ForeignMounts();
-  RecordedUsers users = RecordedUsers();
-};
-
 Result<void> invalid(std::string why) {
   return Failure({Errc::invalid_argument, std::move(why), 0, {}});
 }
 
+Result<void> check_name(const std::string& name) {
+  if (!name.starts_with('-')) return {};
+  return invalid("cannot create " + name + ": " +
+                 (name == "-" ? "a recording is a directory, and is not written to standard output"
+                              : "other commands take the name for an option (use ./" + name + ")"));
+}
+
 Result<void> check_options(const RecordOptions& options) {
+  const Result<void> name = check_name(options.directory);
+  if (!name) return name;
   if (options.command.empty() == options.pids.empty()) {
     return invalid(options.pids.empty()
                        ? "nothing to record: name a command (perfmap record -- COMMAND) or a "
@@ -257,11 +282,21 @@ Result<void> check_off_cpu(const RecordOptions& options) {
                   {}});
 }
 
+Result<void> check_program(const std::string& program) {
+  if (!program_path(program, own_environment()).empty()) return {};
+  struct stat status {};
+  const bool exists =
+      program.find('/') != std::string::npos && ::stat(program.c_str(), &status) == 0;
+  const std::string why = !exists                   ? "no such program"
+                          : S_ISDIR(status.st_mode) ? "it is a directory"
+                                                    : "it is not an executable file";
+  return Failure({Errc::not_found, "cannot run " + program + ": " + why, 0, {}});
+}
+
 Result<void> check_targets(const RecordOptions& options, const std::vector<pid_t>& pids) {
-  if (!options.command.empty() &&
-      program_path(options.command.front(), own_environment()).empty()) {
-    return Failure(
-        {Errc::not_found, "cannot run " + options.command.front() + ": no such program", 0, {}});
+  if (!options.command.empty()) {
+    const Result<void> found = check_program(options.command.front());
+    if (!found) return found;
   }
   if (const auto why = why_not_recorded(0)) return Failure(*why);
   for (const pid_t pid : pids) {
@@ -270,23 +305,36 @@ Result<void> check_targets(const RecordOptions& options, const std::vector<pid_t
   return check_off_cpu(options);
 }
 
-Result<NamingPlan> plan_for(const RecordOptions& options, const RecordingDirectory& directory) {
+/// Whether a user can create files in the working directory; nothing if there is no such user.
+/// Groups other than the user's own do not count.
+std::optional<bool> user_can_write_here(const std::string& user) {
+  uid_t number = 0;
+  const auto [stop, error] = std::from_chars(user.data(), user.data() + user.size(), number);
+  const bool is_number = error == std::errc() && stop == user.data() + user.size();
+  const passwd* const found = is_number ? ::getpwuid(number) : ::getpwnam(user.c_str());
+  if (found == nullptr) return std::nullopt;
+  struct stat here {};
+  if (::stat(".", &here) != 0) return false;
+  if (found->pw_uid == 0) return true;
+  if (found->pw_uid == here.st_uid) return (here.st_mode & S_IWUSR) != 0;
+  if (found->pw_gid == here.st_gid) return (here.st_mode & S_IWGRP) != 0;
+  return (here.st_mode & S_IWOTH) != 0;
+}
+
+Result<NamingPlan> plan_for(const RecordOptions& options, RuntimeDirectory& runtime) {
   if (options.command.empty()) return NamingPlan();
   NamingRequest request;
   request.command = options.command;
   request.environment = own_environment();
   request.runtimes = *chosen_runtimes(options.runtime);
-  request.directory = directory.path();
+  request.directory = runtime.path();
   request.can_write = ::access(".", W_OK) == 0;
+  request.can_write_as = user_can_write_here;
+  request.can_map_tmp = can_map_code_in(roots_from_environment().tmp);
   request.run = output_of;
   NamingPlan plan = plan_naming(request);
-  if (plan.writes_to_directory) {
-    const Result<void> made = directory.make_runtime_directory();
-    if (!made) return Failure(made.error());
-  }
-  if (plan.ini.empty()) return plan;
-  const Result<void> written = directory.write_below("ini", "perfmap.ini", plan.ini);
-  if (!written) return Failure(written.error());
+  const Result<void> made = runtime.create(plan);
+  if (!made) return Failure(made.error());
   return plan;
 }
 
@@ -412,7 +460,7 @@ std::vector<RecordedModule> keep_modules(ModuleKeeper& keeper, const Session& se
   return keeper.modules();
 }
 
-Result<Kept> keep(const Session& session, const Console& console) {
+Result<Kept> keep(Session& session, const Console& console) {
   const Result<Recording> recording = open_recording(session.directory.recording());
   if (!recording) return Failure(recording.error());
   Result<RecordedJitOptions> jit = recorded_jit_options({});
@@ -435,14 +483,15 @@ Result<Kept> keep(const Session& session, const Console& console) {
   const auto find = find_recorded_jit(*recording, *jit, refused);
   kept.diagnosis = examine_recording(*recording, *std::move(jit), refused);
   for (const ProcessInfo& process : processes) find(process, {});
-  const std::size_t added = keeper.add_logs(processes) + session.mounts.keep(keeper, processes);
+  const std::size_t added = keeper.add_logs(session.runtime.written(), processes, session.users) +
+                            session.mounts.keep(keeper, processes);
   if (added != 0) {
     Result<RecordedJitOptions> in_directory = recorded_jit_options({});
     if (!in_directory) return Failure(in_directory.error());
     in_directory->directory = session.directory.path();
     kept.diagnosis = examine_recording(*recording, *std::move(in_directory), refused);
   }
-  session.directory.remove_runtime_directory();
+  session.runtime.remove();
   for (const Error& error : keeper.failures()) console.warn(error.message);
   report_refused(refused, console);
   kept.files = keeper.files();
@@ -450,7 +499,11 @@ Result<Kept> keep(const Session& session, const Console& console) {
   kept.modules = keep_modules(modules, session, console);
   kept.processes = count_recorded(processes, session.pids, kept.diagnosis);
   kept.span_ns = recording->facts().last_sample - recording->facts().first_sample;
-  LeftFiles left{.tmp = tmp, .began_ns = session.began_ns, .asked = session.asked};
+  LeftFiles left{.tmp = tmp,
+                 .places = &session.places,
+                 .users = &session.users,
+                 .began_ns = session.began_ns,
+                 .asked = session.asked};
   for (const NamingVariable& variable : session.plan.variables) {
     left.named.push_back(variable.runtime);
   }
@@ -478,10 +531,14 @@ void print_process(const RecordedProcessState& process, const Console& console) 
           ? std::string()
           : " (" + std::string(runtime_info(process.runtime).guide.title) + ")";
   const auto rooted = counts.ends[static_cast<std::size_t>(StackEnd::root)];
-  std::string line =
-      "  " + one_line(counts.comm, true) + " " + std::to_string(counts.pid) + title + ": " +
-      counted(counts.samples, "sample") + ", stacks to the root: " + share(rooted, counts.samples) +
-      ", frames with a name: " + share(counts.frames - counts.unnamed, counts.frames);
+  // The kernel does not say whether a chain that it walked is complete.
+  const auto walked = counts.ends[static_cast<std::size_t>(StackEnd::callchain)];
+  const std::string stacks = walked > rooted
+                                 ? ", stacks walked by the kernel: " + share(walked, counts.samples)
+                                 : ", stacks to the root: " + share(rooted, counts.samples);
+  std::string line = "  " + one_line(counts.comm, true) + " " + std::to_string(counts.pid) + title +
+                     ": " + counted(counts.samples, "sample") + stacks + ", frames with a name: " +
+                     share(counts.frames - counts.unnamed, counts.frames);
   if (process.jit_frames != 0) {
     line += ", JIT frames with a name: " +
             share(process.jit_frames - process.unnamed_jit, process.jit_frames);
@@ -489,13 +546,22 @@ void print_process(const RecordedProcessState& process, const Console& console) 
   console.line(line);
 }
 
+/// Those with samples are the ones that reports have.
+std::string processes_text(const Kept& kept) {
+  const std::size_t sampled = kept.diagnosis.processes.size();
+  if (sampled == 0 || kept.processes <= sampled) {
+    return counted(kept.processes, "process", "processes");
+  }
+  return counted(sampled, "process", "processes") + " (and " +
+         std::to_string(kept.processes - sampled) + " without samples)";
+}
+
 void print_summary(const Kept& kept, const std::string& typed, const Console& console) {
   if (console.quiet()) return;
   constexpr std::size_t kMaxShown = 8;
   const RecordingDiagnosis& diagnosis = kept.diagnosis;
   console.note("recorded " + counted(diagnosis.total.samples, "sample") + " in " +
-               tenths_text(kept.span_ns) + " of " +
-               counted(kept.processes, "process", "processes") + ": " + typed);
+               tenths_text(kept.span_ns) + " of " + processes_text(kept) + ": " + typed);
   std::vector<const RecordedProcessState*> processes;
   for (const RecordedProcessState& process : diagnosis.processes) processes.push_back(&process);
   std::ranges::stable_sort(processes, [](const auto* a, const auto* b) {
@@ -521,13 +587,15 @@ void print_summary(const Kept& kept, const std::string& typed, const Console& co
   if (diagnosis.misses_names()) console.line("  perfmap doctor " + shell_word(typed));
 }
 
-/// perf has printed why there is no recording.
 ExitCode fail_without_recording(const Session& session, const Error& error,
                                 const Console& console) {
+  session.runtime.remove();
   session.directory.discard();
-  const std::string status = std::to_string(session.status);
-  return console.fail("there is no recording: perf record ended with status " + status +
-                      (session.status != 0 ? "" : ": " + error.message));
+  const std::string why = session.status == 0 ? error.message
+                          : interrupts != 0   ? ""
+                                              : why_perf_failed(session.perf);
+  return console.fail("there is no recording: perf record ended with status " +
+                      std::to_string(session.status) + (why.empty() ? "" : ": " + why));
 }
 
 RecordingManifest manifest_of(const Session& session) {
@@ -577,7 +645,22 @@ void open_page(const std::string& page, const Console& console) {
                (opened ? "" : "; it was not opened: " + opened.error().message));
 }
 
-ExitCode finish(const Session& session, const Target& target, const Console& console) {
+/// Runs perf, again with smaller buffers if it may not lock the memory for them.
+Result<void> record(Session& session, const Console& console) {
+  for (const std::string_view buffer : kPerfBuffers) {
+    session.perf.buffer = buffer;
+    Result<PerfRun> perf = PerfRun::start(session.perf);
+    if (!perf) return Failure(perf.error());
+    const std::vector<pid_t> roots = session.pids.empty() ? std::vector{perf->pid()} : session.pids;
+    session.status = wait_for(*perf, roots, session, console);
+    std::error_code error;
+    const bool has_begun = std::filesystem::file_size(session.perf.output, error) != 0 || error;
+    if (session.status != kPerfFailed || has_begun || interrupts != 0) break;
+  }
+  return {};
+}
+
+ExitCode finish(Session& session, const Target& target, const Console& console) {
   const Result<Kept> kept = keep(session, console);
   if (!kept) return fail_without_recording(session, kept.error(), console);
   Result<void> done =
@@ -605,26 +688,27 @@ ExitCode run(const RecordOptions& options, const Console& console) {
   if (!possible) return console.fail(possible.error());
   const Result<Target> target = target_of(options);
   if (!target) return console.fail(target.error());
+  const InterruptGuard guard;
   const Result<RecordingDirectory> directory = RecordingDirectory::create(target->directory);
   if (!directory) return console.fail(directory.error());
-  Result<NamingPlan> plan = plan_for(options, *directory);
+  RuntimeDirectory runtime(*directory, roots_from_environment().tmp);
+  Result<NamingPlan> plan = plan_for(options, runtime);
   if (!plan) {
+    runtime.remove();
     directory->discard();
     return console.fail(plan.error());
   }
   say_plan(*plan, console);
-  Session session{options, pids, *directory, *std::move(plan), {}, file_time_now(), 0};
+  Session session{options, pids, *directory, runtime, *std::move(plan), {}, file_time_now(), 0};
   session.perf = perf_options(options, pids, *directory, session.plan);
-  const InterruptGuard guard;
   {
     LivingNames living(pids, console);
-    Result<PerfRun> perf = PerfRun::start(session.perf);
-    if (!perf) {
+    const Result<void> recorded = record(session, console);
+    if (!recorded) {
+      runtime.remove();
       directory->discard();
-      return console.fail(perf.error());
+      return console.fail(recorded.error());
     }
-    const std::vector<pid_t> roots = pids.empty() ? std::vector{perf->pid()} : pids;
-    session.status = wait_for(*perf, roots, session.mounts, session.users);
     living.end();
     session.asked = living.asked();
   }
@@ -656,7 +740,7 @@ std::string check_call_graph(const std::string& text) {
 void add_sampling(CommandOptions& command, RecordOptions& options) {
   command
       .value("-F,--frequency", options.frequency, "HZ",
-             "Take HZ samples a second of each running thread (default: 499)")
+             "Take HZ samples in each second that a thread runs (default: 499)")
       .between(1, 100000);
   command
       .value("--call-graph", options.call_graph, "MODE",
@@ -665,7 +749,8 @@ void add_sampling(CommandOptions& command, RecordOptions& options) {
       .check(check_call_graph);
   command.value("-e,--event", options.event, "EVENT", "Sample this event of perf");
   command.flag("--off-cpu", options.off_cpu,
-               "Also record where threads wait, if perf was built with BPF");
+               "Also record where threads wait, and for how long; perf must have been built with "
+               "BPF");
   command.value("--perf", options.perf, kFile, "Run this perf (default: the one in PATH)");
 }
 
@@ -680,7 +765,9 @@ void declare_record(CommandOptions& command) {
     std::from_chars(text.data(), text.data() + text.size(), pid);
     options.pids.push_back(pid);
   };
-  command.values("-p,--pid", take, "PID", "Record these processes").with_commas().check(check_pid);
+  command.values("-p,--pid", take, "PID", "Record these running processes; commas separate several")
+      .with_commas()
+      .check(check_pid);
   command.flag("--all-children", options.all_children,
                "With -p: also record the children that the processes have now");
   command
@@ -695,7 +782,7 @@ void declare_record(CommandOptions& command) {
   command.flag("--open", options.open,
                "Make a flame graph of the recording, and open it in a browser");
   command.value("--runtime", options.runtime, "LIST",
-                "Turn on the names of these runtimes, such as node,jvm; auto: of those that the "
+                "Turn on the names of these runtimes, such as node,java; auto: of those that the "
                 "command may start (default); none");
   add_sampling(command, options);
   command.flag("--propagate", options.propagate,

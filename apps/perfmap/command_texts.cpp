@@ -63,7 +63,7 @@ constexpr Example kDoctorExamples[] = {
     {"Show how each runtime is started so that its code has names", "perfmap doctor --runtimes"}};
 
 constexpr std::string_view kRecordUsages[] = {"perfmap record [OPTIONS] -- COMMAND [ARG]...",
-                                              "perfmap record [OPTIONS] -p PID"};
+                                              "perfmap record [OPTIONS] -p PID[,PID...]"};
 constexpr Example kRecordExamples[] = {
     {"Record a program until it ends", "perfmap record -- node server.js"},
     {"Record into one file, and draw a flame graph",

@@ -43,7 +43,6 @@ Files make_directory(std::mt19937& random, const Scratch& scratch) {
   for (unsigned i = below(6); i-- > 0;) {
     scratch.write("rec/jit-" + std::to_string(i) + std::string(below(2) * below(230), 'x'), data());
   }
-  if (below(2) == 0) scratch.write("rec/ini/perfmap.ini", "x");
   return files_of(scratch / "rec");
 }
 

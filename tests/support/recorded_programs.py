@@ -3,8 +3,10 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from json_schema import check
@@ -28,6 +30,16 @@ def run(*words, cwd, expected=0, env=None):
                           env={**os.environ, **(env or {})})
     assert done.returncode == expected, (words, done.returncode, done.stdout, done.stderr)
     return done
+
+
+def skip_without_perf():
+    """Ends the test with status 77 if perf cannot record."""
+    with tempfile.TemporaryDirectory() as cwd:
+        probe = subprocess.run(["perf", "record", "-q", "-o", f"{cwd}/probe", "true"],
+                               capture_output=True) if shutil.which("perf") else None
+    if probe is None or probe.returncode != 0:
+        print("perf cannot record here")
+        sys.exit(77)
 
 
 def stacks(directory, cwd):

@@ -53,10 +53,12 @@ StackFlags stack_flags(const RuntimeProcess& process) {
   return {{}, {with_options(process.start, {std::string(v8::kStackFlag)})}};
 }
 
-/// perf reads the map in /tmp. Without --logfile, V8 leaves a log in the working directory.
+/// Without the last two, V8 leaves a log in the working directory, or, if it cannot create the
+/// file, prints it on standard output. '+' is a temporary file without a name.
 constexpr StartVariable kStartVariables[] = {
     {kVariable,
-     "--perf-basic-prof,--interpreted-frames-native-stack,--logfile={dir}/runtime/v8.log", ','}};
+     "--perf-basic-prof,--interpreted-frames-native-stack,--no-logfile-per-isolate,--logfile=+",
+     ','}};
 
 }  // namespace
 

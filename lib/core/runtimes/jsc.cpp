@@ -72,7 +72,8 @@ std::optional<DecodedName> decode(std::string_view raw) {
 constexpr std::string_view kUse = "BUN_JSC_useJITDump";
 constexpr std::string_view kDirectory = "BUN_JSC_jitDumpDirectory";
 constexpr std::string_view kVariables[] = {kUse, kDirectory};
-/// Bun aborts if it cannot create a file in that directory, so it is one that all can write to.
+/// Bun aborts if it cannot create a file in that directory, or cannot map it as code, so it is one
+/// that all can write to.
 constexpr std::string_view kNamingVariables[] = {"BUN_JSC_useJITDump=1",
                                                  "BUN_JSC_jitDumpDirectory=/tmp"};
 
@@ -88,8 +89,8 @@ CommandLine naming_command(const RuntimeProcess& process) {
   return with_variables(process.start, kNamingVariables);
 }
 
-constexpr StartVariable kStartVariables[] = {{kUse, "1", '\0'},
-                                             {kDirectory, "{dir}/runtime", '\0'}};
+/// Without a directory, Bun creates /tmp/jit-TID-PID-RANDOM.
+constexpr StartVariable kStartVariables[] = {{kUse, "1", '\0'}};
 
 }  // namespace
 
@@ -107,7 +108,7 @@ constinit const RuntimeInfo kJsc = {
              .naming_variables = kNamingVariables},
     .doctor = {.no_map = "Bun is not configured to write a jitdump, so its JavaScript functions "
                          "have no names"},
-    .started = {.variables = kStartVariables},
+    .started = {.variables = kStartVariables, .needs_code_in_tmp = true},
     .guide = {.title = "Bun (JavaScriptCore)",
               .writes = "jitdump",
               .names = "JavaScript functions, with the tier",

@@ -57,7 +57,7 @@ CommandLine naming_command(const RuntimeProcess& process) {
 
 /// A client could set the option for its session with PGOPTIONS, but the server refuses a client
 /// that is not a superuser then.
-constexpr StartVariable kStartVariables[] = {{"JITDUMPDIR", "{dir}/runtime", '\0'}};
+constexpr StartVariable kStartVariables[] = {{"JITDUMPDIR", "{dir}/written", '\0'}};
 constexpr std::string_view kStartArguments[] = {"-c", "jit_profiling_support=on"};
 
 }  // namespace

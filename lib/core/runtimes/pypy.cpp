@@ -55,7 +55,7 @@ CommandLine naming_command(const RuntimeProcess& process) {
 
 /// The addresses are enough for names, and need no time to log.
 constexpr StartVariable kStartVariables[] = {
-    {"PYPYLOG", "jit-backend-addr:{dir}/runtime/pypy-%d.log", '\0'}};
+    {"PYPYLOG", "jit-backend-addr:{dir}/written/pypy-%d.log", '\0'}};
 
 }  // namespace
 

@@ -13,12 +13,12 @@ namespace {
 
 /// Kinds of code other than script functions: the rest of the name is not split.
 constexpr std::array kPlainKinds = {
-    Kind{"Builtin:", "builtin"},  Kind{"BytecodeHandler:", "bytecode"},
-    Kind{"RegExp:", "regexp"},    Kind{"RegExp.< src: ", "regexp"},
-    Kind{"Stub:", "stub"},        Kind{"Handler:", "stub"},
-    Kind{"LoadIC:", "stub"},      Kind{"StoreIC:", "stub"},
-    Kind{"KeyedLoadIC:", "stub"}, Kind{"KeyedStoreIC:", "stub"},
-    Kind{"CallIC:", "stub"},
+    Kind{"Builtin:", "builtin"},      Kind{"BytecodeHandler:", "bytecode"},
+    Kind{"RegExp:", "regexp"},        Kind{"RegExp.< src: ", "regexp"},
+    Kind{"RegExp.> src: ", "regexp"}, Kind{"Stub:", "stub"},
+    Kind{"Handler:", "stub"},         Kind{"LoadIC:", "stub"},
+    Kind{"StoreIC:", "stub"},         Kind{"KeyedLoadIC:", "stub"},
+    Kind{"KeyedStoreIC:", "stub"},    Kind{"CallIC:", "stub"},
 };
 
 constexpr std::array<std::string_view, 7> kFunctionKinds = {

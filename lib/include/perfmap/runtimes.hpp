@@ -277,8 +277,8 @@ struct NamingGuide {
 /// A variable of a started program's environment.
 struct StartVariable {
   std::string_view name = {};
-  /// "{dir}" in it is the directory of the recording. "{dir}/runtime" is for files that the runtime
-  /// writes, and is removed when they have been copied.
+  /// "{dir}" in it is a directory that exists during the recording. "{dir}/written" is for files
+  /// that the runtime writes, and is removed when they have been copied.
   std::string_view value = {};
   /// Between the user's value and this one; NUL: the user's value is kept instead.
   char separator = '\0';
@@ -310,6 +310,7 @@ struct StartedNaming {
   /// working directory.
   std::string_view left_prefix = {};
   std::string_view left_suffix = {};
+  bool needs_code_in_tmp = false;  ///< it aborts if it cannot map a file in /tmp as code
   /// The call graph for perf record; empty: copies of the stack.
   std::string_view call_graph = {};
   /// Why nothing is set for a runtime without variables: "because …".

@@ -186,8 +186,8 @@ class ArchiveReader {
   Result<void> take_directory(const EntryPath& path, const TarHeader& header);
   Result<void> take_file(const EntryPath& path, const TarHeader& header);
   Failure too_large() const;
-  Result<void> place_file(const EntryPath& path, bool& is_skipped);
-  Result<void> pass_data(std::uint64_t size, bool is_skipped);
+  Result<void> place_file(const EntryPath& path);
+  Result<void> pass_data(std::uint64_t size);
   Result<void> skip_padding(std::uint64_t size);
   Result<void> check_tree() const;
 
@@ -310,7 +310,7 @@ Result<void> ArchiveReader::take_entry(const TarHeader& header) {
 }
 
 Result<void> ArchiveReader::take_directory(const EntryPath& path, const TarHeader& header) {
-  // Those above the directory, itself, and ini.
+  // Those above the directory, and itself.
   constexpr std::size_t kMaxDirectories = 64;
   if (header.size != 0) return damaged("the directory '" + header.name + "' in it has data");
   directories_.insert(path.whole());
@@ -318,18 +318,14 @@ Result<void> ArchiveReader::take_directory(const EntryPath& path, const TarHeade
   return failed(Errc::refused, "it has too many directories; a recording has one");
 }
 
-/// All files are in one directory, the first one's; only ini/perfmap.ini is below it.
-Result<void> ArchiveReader::place_file(const EntryPath& path, bool& is_skipped) {
-  const std::size_t last = path.directory.rfind('/') + 1;  // npos + 1 is 0
-  is_skipped = path.name == "perfmap.ini" && std::string_view(path.directory).substr(last) == "ini";
-  const std::string base =
-      is_skipped ? path.directory.substr(0, last == 0 ? 0 : last - 1) : path.directory;
-  if (!base_) base_ = base;
-  if (*base_ != base) {
+/// All files are in one directory, the first one's.
+Result<void> ArchiveReader::place_file(const EntryPath& path) {
+  if (!base_) base_ = path.directory;
+  if (*base_ != path.directory) {
     return failed(Errc::refused, "it has files in several directories, such as '" + path.whole() +
                                      "'; a recording has one");
   }
-  if (!names_.insert(is_skipped ? "ini/" + path.name : path.name).second) {
+  if (!names_.insert(path.name).second) {
     return failed(Errc::refused, "it has two files with the name '" + path.name + "'");
   }
   return {};
@@ -342,26 +338,25 @@ Failure ArchiveReader::too_large() const {
 }
 
 Result<void> ArchiveReader::take_file(const EntryPath& path, const TarHeader& header) {
-  bool is_skipped = false;
-  Result<void> done = place_file(path, is_skipped);
+  Result<void> done = place_file(path);
   if (!done) return done;
   if (header.size > max_bytes_ - bytes_of_files_) return too_large();
   bytes_of_files_ += header.size;
-  if (!is_skipped) done = receiver_.begin({path.name, header.size, header.mtime_ns});
-  if (done) done = pass_data(header.size, is_skipped);
-  if (done && !is_skipped) done = receiver_.end();
+  done = receiver_.begin({path.name, header.size, header.mtime_ns});
+  if (done) done = pass_data(header.size);
+  if (done) done = receiver_.end();
   if (done) done = skip_padding(header.size);
   return done;
 }
 
-Result<void> ArchiveReader::pass_data(std::uint64_t size, bool is_skipped) {
+Result<void> ArchiveReader::pass_data(std::uint64_t size) {
   std::vector<char> part(static_cast<std::size_t>(std::min<std::uint64_t>(size, kBuffer)));
   while (size != 0) {
     const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(size, part.size()));
     const Result<std::size_t> got = bytes_.read(std::span(part).first(wanted));
     if (!got) return Failure(got.error());
     if (*got != wanted) return torn();
-    Result<void> added = is_skipped ? Result<void>() : receiver_.add({part.data(), wanted});
+    Result<void> added = receiver_.add({part.data(), wanted});
     if (!added) return added;
     size -= wanted;
   }
@@ -386,8 +381,7 @@ Result<void> ArchiveReader::check_tree() const {
     return damaged("it is no archive of a recording: it has no perf.data");
   }
   for (const std::string& path : directories_) {
-    const std::string ini = base_->empty() ? "ini" : *base_ + "/ini";
-    if (leads_to(path, *base_) || path == ini) continue;
+    if (leads_to(path, *base_)) continue;
     return failed(Errc::refused, "it has a directory '" + path + "', which no recording has");
   }
   return {};

@@ -92,10 +92,6 @@ std::vector<Member> members_of(int directory) {
   for (const std::string& name : names_in(directory)) {
     if (auto member = member_at(directory, name)) members.push_back(*std::move(member));
   }
-  const std::string ini = "ini/perfmap.ini";
-  if (open_directory(directory, "ini").is_open()) {
-    if (auto member = member_at(directory, ini)) members.push_back(*std::move(member));
-  }
   return members;
 }
 
@@ -110,12 +106,8 @@ std::string root_of(const std::string& path) {
 std::vector<std::string> headers_of(const std::vector<Member>& members, const std::string& root,
                                     std::int64_t now_ns) {
   std::vector<std::string> headers;
-  bool has_ini = false;
   std::string before = tar_blocks({root + "/", tar_type::kDirectory, 0, now_ns});
   for (const Member& member : members) {
-    if (member.path.starts_with("ini/") && !std::exchange(has_ini, true)) {
-      before += tar_blocks({root + "/ini/", tar_type::kDirectory, 0, now_ns});
-    }
     before += tar_blocks({root + "/" + member.path, tar_type::kFile, member.size, member.mtime_ns});
     headers.push_back(std::exchange(before, {}));
   }

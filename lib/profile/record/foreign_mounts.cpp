@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <cstdint>
+#include <dirent.h>
 #include <fcntl.h>
+#include <memory>
 #include <string>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +17,21 @@ namespace {
 
 bool is_same(const struct stat& a, const struct stat& b) noexcept {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/// The names of the map and the jitdumps of a process that may be in a directory: Bun's have random
+/// characters.
+std::vector<std::string> names_of(int directory, pid_t pid) {
+  std::vector<std::string> names = {kMapName.of(pid), kDumpName.of(pid)};
+  const int copy = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const std::unique_ptr<DIR, int (*)(DIR*)> list(copy < 0 ? nullptr : ::fdopendir(copy),
+                                                 ::closedir);
+  constexpr std::size_t kMaxNames = 64;
+  while (const dirent* const entry = list == nullptr ? nullptr : ::readdir(list.get())) {
+    const bool is_its = dump_pid_in(entry->d_name) == static_cast<std::uint64_t>(pid);
+    if (is_its && names.size() < kMaxNames) names.emplace_back(entry->d_name);
+  }
+  return names;
 }
 
 }  // namespace
@@ -67,11 +85,10 @@ std::size_t ForeignMounts::keep(NameKeeper& keeper, std::span<const ProcessInfo>
     policy.owners = {held.uid, 0};
     policy.one_name = true;
     policy.keep_descriptor = false;
-    for (const bool is_dump : {false, true}) {
-      const std::string name = (is_dump ? kDumpName : kMapName).of(held.inner);
+    for (const std::string& name : names_of(held.tmp.get(), held.inner)) {
       const Result<Input> input =
           Input::open_below(held.tmp.get(), "/" + name, "/tmp/" + name, policy);
-      if (input) keeper.add(held.pid, *input, is_dump);
+      if (input) keeper.add(held.pid, *input, is_dump_path(name));
     }
   }
   return keeper.files().size() - before;

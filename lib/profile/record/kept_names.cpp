@@ -55,10 +55,6 @@ std::string name_of_copy(pid_t pid, const std::string& source, bool is_dump) {
   return source.substr(source.rfind('/') + 1);
 }
 
-bool is_one_of(std::span<const ProcessInfo> processes, pid_t pid) {
-  return std::ranges::any_of(processes, [pid](const ProcessInfo& one) { return one.pid == pid; });
-}
-
 /// The pid of digits; nothing for other text.
 std::optional<pid_t> pid_of(std::string_view digits) {
   pid_t pid = 0;
@@ -68,11 +64,15 @@ std::optional<pid_t> pid_of(std::string_view digits) {
 }
 
 /// The perf map of a log with loops and their addresses; empty if there are none.
-Result<MapText> map_of_log(const std::string& path) {
+Result<MapText> map_of_log(const std::string& path, pid_t pid, const RecordedUsers& users) {
   const OpenPolicy kFile{
-      .follow_link = false, .regular_only = true, .bounded = true, .keep_descriptor = true};
+      .follow_link = false, .regular_only = true, .bounded = true, .one_name = true};
   const Result<Input> log = Input::open(path, kFile);
   if (!log) return Failure(log.error());
+  const uid_t owner = log->facts().uid;
+  if (owner != ::geteuid() && !users.ran_as(pid, owner)) {
+    return Failure({Errc::refused, "cannot use " + path + ": it belongs to another user", 0, {}});
+  }
   LoopProfile profile({});
   read_pypylog(*log, profile);
   profile.finish();
@@ -108,9 +108,10 @@ std::optional<pid_t> pid_of_left_file(std::string_view name, const StartedNaming
 class Remover {
  public:
   Remover(const std::string& path, std::int64_t began_ns)
-      : path_(path),
-        began_ns_(began_ns),
-        directory_(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {}
+      : Remover(path, began_ns, ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {}
+  /// Takes the descriptor.
+  Remover(std::string path, std::int64_t began_ns, int directory)
+      : path_(std::move(path)), began_ns_(began_ns), directory_(directory) {}
 
   /// A file that was copied.
   void remove_copied(const KeptFile& file) {
@@ -123,16 +124,23 @@ class Remover {
     remove(name);
   }
   /// Files that a runtime leaves.
-  void remove_left(const StartedNaming& started, std::span<const ProcessInfo> processes) {
+  void remove_left(const StartedNaming& started, const LeftFiles& left,
+                   std::span<const ProcessInfo> processes) {
     for (const std::string& name : names()) {
-      const std::optional<pid_t> pid = pid_of_left_file(name, started);
+      const std::optional<pid_t> named = pid_of_left_file(name, started);
       struct stat status {};
-      if (!pid || !is_one_of(processes, *pid) || process_lives(*pid)) continue;
-      if (!look_at(directory_.get(), name, status) || status.st_uid != ::geteuid() ||
+      if (!named || !look_at(directory_.get(), name, status) ||
           !is_of_recording(status, began_ns_)) {
         continue;
       }
-      remove(name);
+      const auto is_writer = [&](const ProcessInfo& one) {
+        const bool is_named =
+            left.places == nullptr ? one.pid == *named : left.places->is_pid_of(*named, one.pid);
+        const bool is_owner = status.st_uid == ::geteuid() ||
+                              (left.users != nullptr && left.users->ran_as(one.pid, status.st_uid));
+        return is_named && is_owner && !process_lives(one.pid);
+      };
+      if (std::ranges::any_of(processes, is_writer)) remove(name);
     }
   }
   std::vector<std::string> removed;
@@ -163,8 +171,8 @@ bool is_in(const std::string& file, const std::string& directory) {
 
 /// Whether a file has the name that runtimes give it by the pid.
 bool is_named_by_pid(const KeptFile& file) {
-  const std::string name = file.source.substr(file.source.rfind('/') + 1);
-  return name == (file.is_dump ? kDumpName : kMapName).of(file.pid);
+  const auto pid = file.is_dump ? dump_pid_in(file.source) : kMapName.pid_in(file.source);
+  return pid == static_cast<std::uint64_t>(file.pid);
 }
 
 }  // namespace
@@ -204,7 +212,8 @@ void NameKeeper::add(pid_t pid, const Input& input, bool is_dump) {
   files_.push_back(std::move(file));
 }
 
-std::size_t NameKeeper::add_logs(std::span<const ProcessInfo> processes) {
+std::size_t NameKeeper::add_logs(const std::string& written, std::span<const ProcessInfo> processes,
+                                 const RecordedUsers& users) {
   constexpr std::string_view kPid = "%d";
   std::size_t count = 0;
   for (const RuntimeInfo* const row : all_runtimes()) {
@@ -212,16 +221,16 @@ std::size_t NameKeeper::add_logs(std::span<const ProcessInfo> processes) {
     const std::size_t at = name.find(kPid);
     if (name.empty() || at == std::string_view::npos) continue;
     for (const ProcessInfo& process : processes) {
-      const std::string source = directory_.runtime_directory() + "/" +
-                                 std::string(name.substr(0, at)) + std::to_string(process.pid) +
+      const std::string source = written + "/" + std::string(name.substr(0, at)) +
+                                 std::to_string(process.pid) +
                                  std::string(name.substr(at + kPid.size()));
-      const Result<MapText> map = map_of_log(source);
+      const Result<MapText> map = map_of_log(source, process.pid, users);
       if (!map && map.error().code == Errc::not_found) continue;
       KeptFile file{.name = kMapName.of(process.pid), .source = source, .pid = process.pid};
-      const Result<void> written =
+      const Result<void> copied =
           map ? directory_.write(file.name, map->text) : Failure(map.error());
-      if (!written) {
-        failures_.push_back(written.error());
+      if (!copied) {
+        failures_.push_back(copied.error());
         continue;
       }
       file.size = map->text.size();
@@ -241,12 +250,19 @@ std::vector<std::string> remove_left_files(const LeftFiles& left, std::span<cons
     const bool has_ended = !left.named.empty() && !process_lives(file.pid);
     if (was_asked || has_ended) in_tmp.remove_copied(file);
   }
-  Remover in_working(left.working_directory, left.began_ns);
-  for (const Runtime runtime : left.named) {
-    in_working.remove_left(runtime_info(runtime).started, processes);
-  }
   std::vector<std::string> removed = std::move(in_tmp.removed);
-  removed.insert(removed.end(), in_working.removed.begin(), in_working.removed.end());
+  const auto remove_from = [&](Remover remover) {
+    for (const Runtime runtime : left.named) {
+      remover.remove_left(runtime_info(runtime).started, left, processes);
+    }
+    removed.insert(removed.end(), remover.removed.begin(), remover.removed.end());
+  };
+  remove_from(Remover(left.working_directory, left.began_ns));
+  if (left.places == nullptr) return removed;
+  for (const RecordedPlaces::Place& place : left.places->places()) {
+    constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+    remove_from(Remover(place.path, left.began_ns, ::openat(place.directory, ".", kFlags)));
+  }
   return removed;
 }
 

@@ -15,11 +15,85 @@
 namespace perfmap {
 namespace {
 
-/// Programs that start others, which may be of any runtime.
-constexpr std::array<std::string_view, 20> kLaunchers = {
-    "sh",     "bash",  "dash",    "zsh",       "fish",    "busybox", "env",
-    "make",   "ninja", "nice",    "timeout",   "time",    "xargs",   "taskset",
-    "setsid", "nohup", "numactl", "hyperfine", "unshare", "setpriv"};
+/// What a program that starts others does with the command.
+enum class Starts : std::uint8_t {
+  text,   ///< a shell, or a list of commands
+  words,  ///< the words after its own options
+  user,   ///< the same or text, as a user that it gets
+};
+
+struct Launcher {
+  std::string_view name;
+  Starts starts = Starts::words;
+  /// Options with which it removes variables from the environment, separated by blanks; "*":
+  /// always.
+  std::string_view cleans = {};
+  /// An option with which it does not, in spite of "*".
+  std::string_view keeps = {};
+  std::string_view advice = {};  ///< what to do against that
+};
+
+constexpr std::string_view kUseSu =
+    "record as root, and start the command by su without -l, or by setpriv";
+constexpr std::string_view kWithoutOption = "start it without that option";
+
+constexpr std::array kLaunchers = {
+    Launcher{"sh", Starts::text},
+    Launcher{"bash", Starts::text},
+    Launcher{"dash", Starts::text},
+    Launcher{"ksh", Starts::text},
+    Launcher{"zsh", Starts::text},
+    Launcher{"fish", Starts::text},
+    Launcher{"busybox", Starts::text},
+    Launcher{"make", Starts::text},
+    Launcher{"ninja", Starts::text},
+    Launcher{"xargs", Starts::text},
+    Launcher{"parallel", Starts::text},
+    Launcher{"find", Starts::text},
+    Launcher{"flock", Starts::text},
+    Launcher{"script", Starts::text},
+    Launcher{"watch", Starts::text},
+    Launcher{"hyperfine", Starts::text},
+    Launcher{"env", Starts::words, "-i - --ignore-environment", {}, kWithoutOption},
+    Launcher{"nice"},
+    Launcher{"ionice"},
+    Launcher{"chrt"},
+    Launcher{"taskset"},
+    Launcher{"numactl"},
+    Launcher{"prlimit"},
+    Launcher{"choom"},
+    Launcher{"setarch"},
+    Launcher{"timeout"},
+    Launcher{"time"},
+    Launcher{"stdbuf"},
+    Launcher{"setsid"},
+    Launcher{"nohup"},
+    Launcher{"unshare"},
+    Launcher{"nsenter"},
+    Launcher{"chroot"},
+    Launcher{"bwrap", Starts::words, "--clearenv", {}, kWithoutOption},
+    Launcher{"firejail"},
+    Launcher{"strace"},
+    Launcher{"ltrace"},
+    Launcher{"valgrind"},
+    Launcher{"xvfb-run"},
+    Launcher{"dbus-run-session"},
+    Launcher{"faketime"},
+    Launcher{"tini"},
+    Launcher{"dumb-init"},
+    Launcher{"catatonit"},
+    Launcher{"su", Starts::user, "-l - --login", {}, kWithoutOption},
+    Launcher{"runuser", Starts::user, "-l - --login", {}, kWithoutOption},
+    Launcher{"setpriv", Starts::user, "--reset-env", {}, kWithoutOption},
+    Launcher{"gosu", Starts::user},
+    Launcher{"su-exec", Starts::user},
+    Launcher{"chpst", Starts::user},
+    Launcher{"setuidgid", Starts::user},
+    Launcher{"s6-setuidgid", Starts::user},
+    Launcher{"sudo", Starts::user, "*", "-E --preserve-env", kUseSu},
+    Launcher{"doas", Starts::user, "*", {}, kUseSu},
+    Launcher{"pkexec", Starts::user, "*", {}, kUseSu},
+};
 
 std::string_view base_name(std::string_view path) noexcept {
   return path.substr(path.rfind('/') + 1);
@@ -105,25 +179,134 @@ const RuntimeInfo* runtime_named(std::string_view path) noexcept {
   return found == rows.end() ? nullptr : *found;
 }
 
-/// The runtime of the command, through scripts. `may_start_others`: it is a script or a shell.
-Found runtime_of_command(const NamingRequest& request, bool& may_start_others) {
-  constexpr int kMaxScripts = 4;
-  std::string program = request.command.empty() ? std::string() : request.command.front();
-  for (int i = 0; i < kMaxScripts && !program.empty(); ++i) {
-    const std::string path = program_path(program, request.environment);
-    if (path.empty()) return {};
-    const RuntimeInfo* row = runtime_named(path);
-    if (row == nullptr) row = runtime_named(real_path(path));
-    if (row != nullptr && (row->started.exists() || !row->started.why_not.empty())) {
-      return {row, path};
-    }
-    const std::string_view name = base_name(path);
-    program = interpreter_of(path);
-    if (!program.empty() || std::ranges::find(kLaunchers, name) != kLaunchers.end()) {
-      may_start_others = true;
-    }
+/// Whether a word is one of these options, or has the letter of one: "-lc" for "-l".
+bool is_option_of(std::string_view word, std::string_view options) noexcept {
+  while (!options.empty()) {
+    const std::string_view option = options.substr(0, options.find(' '));
+    options.remove_prefix(std::min(options.size(), option.size() + 1));
+    if (word == option) return true;
+    const bool is_letter = option.size() == 2 && option[1] != '-';
+    const bool has_letters = word.size() > 2 && word[0] == '-' && word[1] != '-';
+    if (is_letter && has_letters && word.find(option[1]) != std::string_view::npos) return true;
+    if (option.starts_with("--") && word.starts_with(std::string(option) + "=")) return true;
   }
-  return {};
+  return false;
+}
+
+/// Whether a shell command changes to a directory in which the caller cannot create files. Knows
+/// directories that are written out.
+bool leaves_for_read_only(std::string_view text) {
+  constexpr std::string_view kCd = "cd ";
+  constexpr std::string_view kEnds = " \t\n;&|()";
+  for (std::size_t at = text.find(kCd); at != std::string_view::npos; at = text.find(kCd, at + 1)) {
+    if (at != 0 && kEnds.find(text[at - 1]) == std::string_view::npos) continue;
+    std::string_view word = text.substr(at + kCd.size());
+    word.remove_prefix(std::min(word.size(), word.find_first_not_of(" \t")));
+    word = word.substr(0, word.find_first_of(kEnds));
+    if (word.size() > 2 && (word[0] == '"' || word[0] == '\'') && word.back() == word[0]) {
+      word = word.substr(1, word.size() - 2);
+    }
+    const std::string path(word);
+    struct stat status {};
+    if (::stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) continue;
+    if (::access(path.c_str(), W_OK) != 0) return true;
+  }
+  return false;
+}
+
+std::string beginning_of(const std::string& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  std::string text(std::size_t{64} << 10, '\0');
+  const ssize_t size = file.is_open() ? ::read(file.get(), text.data(), text.size()) : 0;
+  text.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
+  return text;
+}
+
+/// Follows a command through scripts and programs that start others.
+class CommandSearch {
+ public:
+  explicit CommandSearch(const NamingRequest& request) : request_(request) {
+    std::string program = request.command.empty() ? std::string() : request.command.front();
+    constexpr int kMaxSteps = 8;
+    for (int i = 0; i < kMaxSteps && !program.empty(); ++i) program = step(program);
+  }
+
+  Found own;                             ///< the program of a runtime
+  bool may_start_others = false;         ///< it is a script, or starts others
+  const Launcher* cleaned_by = nullptr;  ///< removes variables from the environment
+  bool can_write = true;                 ///< in the working directory, as far as is known
+
+ private:
+  /// Returns the program to look at next.
+  std::string step(const std::string& program);
+  std::string after(const Launcher& launcher);
+  void note_user(const std::string& word);
+  bool is_executable(const std::string& word) const;
+  bool leads_on(const std::string& word) const;
+
+  const NamingRequest& request_;
+  std::size_t at_ = 0;  // in the command
+};
+
+std::string CommandSearch::step(const std::string& program) {
+  const std::string path = program_path(program, request_.environment);
+  if (path.empty()) return {};
+  const RuntimeInfo* row = runtime_named(path);
+  if (row == nullptr) row = runtime_named(real_path(path));
+  if (row != nullptr && (row->started.exists() || !row->started.why_not.empty())) {
+    own = {row, path};
+    return {};
+  }
+  const std::string_view name = base_name(path);
+  const auto* const launcher = std::ranges::find(kLaunchers, name, &Launcher::name);
+  if (launcher != kLaunchers.end()) return after(*launcher);
+  std::string interpreter = interpreter_of(path);
+  if (interpreter.empty()) return {};
+  may_start_others = true;
+  can_write = can_write && !leaves_for_read_only(beginning_of(path));
+  return interpreter;
+}
+
+/// Whether a word may be the command of a launcher: its options have values, too.
+bool CommandSearch::is_executable(const std::string& word) const {
+  const bool is_other = word.starts_with('-') || word.find('=') != std::string::npos;
+  return !is_other && !program_path(word, request_.environment).empty();
+}
+
+/// Whether such a word is a program of a runtime, a launcher, or a script.
+bool CommandSearch::leads_on(const std::string& word) const {
+  const std::string path = program_path(word, request_.environment);
+  return runtime_named(path) != nullptr ||
+         std::ranges::find(kLaunchers, base_name(path), &Launcher::name) != kLaunchers.end() ||
+         !interpreter_of(path).empty();
+}
+
+void CommandSearch::note_user(const std::string& word) {
+  if (!request_.can_write_as) return;
+  const auto answer = request_.can_write_as(word.substr(word.find('=') + 1));
+  if (answer) can_write = can_write && *answer;
+}
+
+std::string CommandSearch::after(const Launcher& launcher) {
+  may_start_others = true;
+  bool keeps = launcher.cleans != "*";
+  bool cleans = !keeps;
+  const std::vector<std::string>& words = request_.command;
+  std::string next;
+  for (std::size_t i = at_ + 1; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    cleans = cleans || is_option_of(word, launcher.cleans);
+    keeps = keeps || is_option_of(word, launcher.keeps);
+    if (launcher.starts != Starts::words) can_write = can_write && !leaves_for_read_only(word);
+    if (launcher.starts == Starts::user) note_user(word);
+    // A user may have the name of a program: "su node -c ...".
+    if (launcher.starts != Starts::words || !is_executable(word)) continue;
+    if (leads_on(word)) next = word;
+    at_ = i;
+    break;
+  }
+  if (cleans && (launcher.cleans != "*" || !keeps)) cleaned_by = &launcher;
+  return next;
 }
 
 /// A program of that runtime in PATH.
@@ -132,8 +315,11 @@ Found program_of(const RuntimeInfo& runtime, const NamingRequest& request) {
   names.insert(names.end(), runtime.signs.programs.begin(), runtime.signs.programs.end());
   for (const std::string_view name : names) {
     if (name.empty()) continue;
-    std::string path = program_path(std::string(name), request.environment);
-    if (!path.empty()) return {&runtime, std::move(path)};
+    // Distributions have python3 and pypy3, but not always the name without a number.
+    for (const std::string_view number : {"", "3"}) {
+      std::string path = program_path(std::string(name) + std::string(number), request.environment);
+      if (!path.empty()) return {&runtime, std::move(path)};
+    }
   }
   return {&runtime, {}};
 }
@@ -150,33 +336,54 @@ std::string text_of(const Version& version) {
 }
 
 constexpr std::string_view kPlace = "{dir}";
-constexpr std::string_view kWritten = "{dir}/runtime";
+constexpr std::string_view kWritten = "{dir}/written";
 
 class Planner {
  public:
-  explicit Planner(const NamingRequest& request) : request_(request) {}
+  Planner(const NamingRequest& request, bool can_write)
+      : request_(request), can_write_(can_write) {}
 
   /// `was_asked_for`: it is the command's runtime, or one that the user named, so the reason why
   /// nothing is set matters.
   void add(const Found& found, bool was_asked_for);
   NamingPlan take() { return std::move(plan_); }
   void set_runtime(Runtime runtime) { plan_.runtime = runtime; }
+  void note_cleaned(const Launcher& launcher) {
+    plan_.notes.push_back("names are not turned on, because " + std::string(launcher.name) +
+                          " removes variables from the environment (" +
+                          std::string(launcher.advice) + ")");
+  }
 
  private:
   std::optional<Version> version_of(const Found& found);
   std::span<const StartVariable> variables_for(const RuntimeInfo& row, const Version& version);
+  std::string why_unknown(const Found& found) const;
   void set(const RuntimeInfo& row, const StartVariable& variable);
   void append_arguments(const RuntimeInfo& row);
   void note(const RuntimeInfo& row, const std::string& why) {
-    if (!was_asked_for_) return;
+    if (was_asked_for_) note_always(row, why);
+  }
+  void note_always(const RuntimeInfo& row, const std::string& why) {
     plan_.notes.push_back(std::string(row.guide.title) + ": names are not turned on, because " +
                           why);
   }
 
   const NamingRequest& request_;
+  const bool can_write_;
   NamingPlan plan_;
   bool was_asked_for_ = true;
 };
+
+std::string Planner::why_unknown(const Found& found) const {
+  const RuntimeInfo& row = *found.runtime;
+  const std::string_view program =
+      row.signs.launcher.empty() ? row.signs.programs.front() : row.signs.launcher;
+  if (found.path.empty()) return "there is no " + std::string(program) + " in PATH";
+  std::string command = found.path;
+  for (const std::string_view word : row.started.version_arguments)
+    command += " " + shell_word(word);
+  return "no version was printed by: " + command + " (releases without the option do not start)";
+}
 
 /// Nothing if a release that matters is unknown.
 std::optional<Version> Planner::version_of(const Found& found) {
@@ -190,13 +397,13 @@ std::optional<Version> Planner::version_of(const Found& found) {
 std::span<const StartVariable> Planner::variables_for(const RuntimeInfo& row,
                                                       const Version& version) {
   const StartedNaming& started = row.started;
-  if (request_.can_write || started.read_only_variables.empty()) return started.variables;
+  if (can_write_ || started.read_only_variables.empty()) return started.variables;
   const bool leaves_file =
       !started.first_with_file.empty() && !(version < parse_version(started.first_with_file));
   if (!leaves_file) return started.read_only_variables;
-  note(row,
-       "it would print a log on standard output if it cannot create a file in the working "
-       "directory");
+  note_always(row,
+              "it would print a log on standard output, as it cannot create a file in its working "
+              "directory (start it in another one)");
   return {};
 }
 
@@ -243,8 +450,11 @@ void Planner::add(const Found& found, bool was_asked_for) {
   if (splits_directory(row.started, request_.directory)) {
     return note(row, "it would split the path of the recording, " + shell_word(request_.directory));
   }
+  if (row.started.needs_code_in_tmp && !request_.can_map_tmp) {
+    return note(row, "it would abort: /tmp is mounted with noexec");
+  }
   const std::optional<Version> version = version_of(found);
-  if (!version) return note(row, "its version is unknown");
+  if (!version) return note(row, why_unknown(found));
   if (*version < parse_version(row.started.first_release)) {
     return note(row, "version " + text_of(*version) + " cannot write them (" +
                          std::string(row.started.first_release) + " can)");
@@ -264,10 +474,14 @@ void Planner::add(const Found& found, bool was_asked_for) {
 }  // namespace
 
 NamingPlan plan_naming(const NamingRequest& request) {
-  Planner planner(request);
-  bool may_start_others = false;
-  const Found own = runtime_of_command(request, may_start_others);
+  const CommandSearch search(request);
+  const Found& own = search.own;
+  Planner planner(request, request.can_write && search.can_write);
   if (own.runtime != nullptr) planner.set_runtime(own.runtime->runtime);
+  if (search.cleaned_by != nullptr && !request.runtimes) {
+    planner.note_cleaned(*search.cleaned_by);
+    return planner.take();
+  }
   for (const RuntimeInfo* const row : all_runtimes()) {
     const bool is_own = row == own.runtime;
     if (!row->started.exists() && !is_own) continue;
@@ -276,7 +490,7 @@ NamingPlan plan_naming(const NamingRequest& request) {
       planner.add(is_own ? own : program_of(*row, request), true);
     } else if (is_own) {
       planner.add(own, true);
-    } else if (own.runtime == nullptr && may_start_others) {
+    } else if (own.runtime == nullptr && search.may_start_others) {
       const Found found = program_of(*row, request);
       if (!found.path.empty()) planner.add(found, false);
     }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -8,11 +9,13 @@
 #include <poll.h>
 #include <spawn.h>
 #include <string>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/descriptor.hpp"
+#include "perfmap/jit_format.hpp"
 #include "perfmap/profile/record.hpp"
 
 namespace perfmap {
@@ -161,9 +164,7 @@ std::vector<std::string> perf_record_arguments(const PerfRecordOptions& options)
                                     "-k",           "mono",
                                     "-F",           std::to_string(options.frequency),
                                     "--call-graph", options.call_graph};
-  // Large copies of stacks fill a small buffer before perf reads it. Only root may always lock more
-  // memory than perf's default.
-  if (::geteuid() == 0) words.insert(words.end(), {"-m", "16M"});
+  if (!options.buffer.empty()) words.insert(words.end(), {"-m", options.buffer});
   if (!options.event.empty()) words.insert(words.end(), {"-e", options.event});
   if (options.off_cpu) words.emplace_back("--off-cpu");
   words.insert(words.end(), {"-o", options.output});
@@ -176,6 +177,22 @@ std::vector<std::string> perf_record_arguments(const PerfRecordOptions& options)
   words.emplace_back("--");
   words.insert(words.end(), options.command.begin(), options.command.end());
   return words;
+}
+
+std::string why_perf_failed(PerfRecordOptions options) {
+  options.output = "/dev/null";
+  options.command = {"true"};
+  std::vector<std::string> words = perf_record_arguments(options);
+  std::erase(words, "-q");
+  const std::vector<std::string_view> arguments(words.begin() + 1, words.end());
+  const std::string text = output_of(options.perf, arguments);
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    const bool is_summary = line.starts_with("[ perf record: ");
+    if (!line.empty() && line != "Error:" && !is_summary) return std::string(line);
+  }
+  return {};
 }
 
 std::optional<Error> why_not_recorded(pid_t pid) {
@@ -216,6 +233,21 @@ PerfRun::~PerfRun() {
 
 void PerfRun::stop() noexcept {
   if (pid_ != 0) ::kill(pid_, SIGINT);
+}
+
+std::vector<std::string> PerfRun::pass_fifos(const RecordedUsers& processes, const Roots& roots) {
+  std::vector<std::string> passed;
+  const std::string wait = first_line((roots.proc + "/" + std::to_string(pid_) + "/wchan").c_str());
+  if (pid_ == 0 || wait.find("wait_for_partner") == std::string::npos) return passed;
+  for (const pid_t pid : processes.pids()) {
+    std::string path = roots.tmp + "/" + kMapName.of(pid);
+    struct stat status {};
+    if (::lstat(path.c_str(), &status) != 0 || !S_ISFIFO(status.st_mode)) continue;
+    // Fails unless there is a reader. Its end is an empty map.
+    constexpr int kFlags = O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC;
+    if (Descriptor(::open(path.c_str(), kFlags)).is_open()) passed.push_back(std::move(path));
+  }
+  return passed;
 }
 
 std::optional<int> PerfRun::wait(int milliseconds) noexcept {

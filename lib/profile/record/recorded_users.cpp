@@ -16,6 +16,14 @@ void RecordedUsers::look(std::span<const pid_t> pids) {
   }
 }
 
+std::vector<pid_t> RecordedUsers::pids() const {
+  std::vector<pid_t> pids;
+  for (const auto& [pid, user] : seen_) {
+    if (pids.empty() || pids.back() != pid) pids.push_back(pid);
+  }
+  return pids;
+}
+
 bool RecordedUsers::ran_as(pid_t pid, uid_t user) const { return seen_.contains({pid, user}); }
 
 bool RecordedUsers::ran_as(uid_t user) const {

@@ -100,39 +100,14 @@ Result<void> RecordingDirectory::write(const std::string& name, std::string_view
   return out.flush();
 }
 
-Result<void> RecordingDirectory::write_below(const std::string& subdirectory,
-                                             const std::string& name,
-                                             std::string_view bytes) const {
-  const std::string path = path_ + "/" + subdirectory;
-  // Readable for the recorded program, which may run as another user.
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-    return Failure(system_error("cannot create " + path, errno));
-  }
-  return write(subdirectory + "/" + name, bytes);
-}
-
-Result<void> RecordingDirectory::make_runtime_directory() const {
-  const std::string path = runtime_directory();
-  if (::mkdir(path.c_str(), 0700) == 0) return {};
-  return Failure(system_error("cannot create " + path, errno));
-}
-
-void RecordingDirectory::remove_runtime_directory() const noexcept {
-  std::error_code ignored;
-  std::filesystem::remove_all(runtime_directory(), ignored);
-}
-
 void RecordingDirectory::discard() const noexcept {
   std::error_code ignored;
   std::filesystem::remove(recording(), ignored);
-  std::filesystem::remove_all(path_ + "/ini", ignored);
-  remove_runtime_directory();
   if (was_made_) std::filesystem::remove(path_, ignored);
 }
 
 Result<void> RecordingDirectory::remove(std::span<const std::string> files) const {
   for (const std::string& file : files) ::unlink((path_ + "/" + file).c_str());
-  ::rmdir((path_ + "/ini").c_str());
   if (!was_made_ || ::rmdir(path_.c_str()) == 0) return {};
   return Failure(system_error("cannot remove " + path_, errno));
 }

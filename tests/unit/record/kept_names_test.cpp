@@ -94,29 +94,40 @@ TEST_CASE("a copy replaces nothing in the directory, and follows no link", "[rec
 TEST_CASE("a log with addresses of code becomes a perf map", "[record]") {
   const Scratch scratch;
   const RecordingDirectory directory = directory_in(scratch);
-  REQUIRE(directory.make_runtime_directory());
+  std::filesystem::create_directory(scratch / "written");
   const std::string log =
       "[1] {jit-backend-addr\nLoop 1 (f;/t.py:2-4~#12 FOR_ITER) has address 0x1000 to 0x1040 "
       "(bootstrap 0x1000)\n[2] jit-backend-addr}\n";
-  scratch.write("rec/runtime/pypy-42.log", log);
-  scratch.write("rec/runtime/pypy-43.log", log);  // not a recorded process
-  scratch.write("rec/runtime/pypy-45.log", "");
-  scratch.write("rec/runtime/pypy-46.log", log.substr(0, 60));
+  scratch.write("written/pypy-42.log", log);
+  scratch.write("written/pypy-43.log", log);  // not a recorded process
+  scratch.write("written/pypy-45.log", "");
+  scratch.write("written/pypy-46.log", log.substr(0, 60));
   const std::string secret = scratch.write("secret", log);
-  std::filesystem::create_symlink(secret, scratch / "rec/runtime/pypy-44.log");
-  REQUIRE(::mkfifo((scratch / "rec/runtime/pypy-47.log").c_str(), 0600) == 0);
+  std::filesystem::create_symlink(secret, scratch / "written/pypy-44.log");
+  REQUIRE(::mkfifo((scratch / "written/pypy-47.log").c_str(), 0600) == 0);
   std::vector<ProcessInfo> processes;
   for (const pid_t pid : {42, 44, 45, 46, 47, 48}) processes.push_back(process_of(pid));
   NameKeeper keeper(directory);
-  keeper.add_logs(processes);
+  const RecordedUsers users;
+  keeper.add_logs(scratch / "written", processes, users);
   CHECK(test::read_file(scratch / "rec/perf-42.map") ==
         "1000 40 Loop 1 (f;/t.py:2-4~#12 FOR_ITER)\n");
   for (const char* const name : {"43", "44", "47", "48"}) {
     CHECK_FALSE(std::filesystem::exists(scratch / ("rec/perf-" + std::string(name) + ".map")));
   }
   CHECK(keeper.failures().size() == 2);  // the link and the FIFO
-  directory.remove_runtime_directory();
-  CHECK_FALSE(std::filesystem::exists(scratch / "rec/runtime"));
+  if (::geteuid() == 0) {
+    const std::string foreign = scratch.write("written/pypy-49.log", log);
+    REQUIRE(::chown(foreign.c_str(), 65534, 65534) == 0);
+    const std::vector<ProcessInfo> one = {process_of(49)};
+    CHECK(keeper.add_logs(scratch / "written", one, users) == 0);
+    std::filesystem::create_directories(scratch / "proc/49");
+    REQUIRE(::chown((scratch / "proc/49").c_str(), 65534, 65534) == 0);
+    RecordedUsers seen({.proc = scratch / "proc"});
+    const std::vector<pid_t> pids = {49};
+    seen.look(pids);
+    CHECK(keeper.add_logs(scratch / "written", one, seen) == 1);
+  }
   CHECK(std::filesystem::exists(secret));
 }
 
@@ -127,7 +138,7 @@ TEST_CASE("the files of a container are kept after its end", "[record]") {
   const std::vector<ProcessInfo> processes = {process_of(pid)};
   const std::string text = "1000 10 f\n";
   const std::string elsewhere = scratch.write("elsewhere", text);
-  const auto plant = GENERATE(0, 1, 2, 3, 4, 5);
+  const auto plant = GENERATE(0, 1, 2, 3, 4, 5, 6);
   CAPTURE(plant);
   const std::string map = planted.path("root/tmp/perf-3.map");
   if (plant == 0) planted.put("root/tmp/perf-3.map", text);
@@ -140,6 +151,7 @@ TEST_CASE("the files of a container are kept after its end", "[record]") {
     planted.put("root/tmp/perf-3.map", text);
     REQUIRE(::chown(map.c_str(), 65534, 65534) == 0);
   }
+  if (plant == 6) planted.put("root/tmp/jit-9-3-abcDEF", text);  // a jitdump of Bun
   NameKeeper keeper(directory_in(scratch));
   ForeignMounts mounts(planted.roots());
   const std::vector<pid_t> pids = {pid, 43};
@@ -150,8 +162,9 @@ TEST_CASE("the files of a container are kept after its end", "[record]") {
   std::filesystem::rename(planted.path("root/tmp"), scratch / "held");
   planted.vanish();
   CHECK(mounts.keep(keeper, {}) == 0);  // it was not recorded
-  CHECK(mounts.keep(keeper, processes) == (plant == 0 ? 1 : 0));
+  CHECK(mounts.keep(keeper, processes) == (plant == 0 || plant == 6 ? 1 : 0));
   CHECK(test::read_file(scratch / "rec/perf-42.map") == (plant == 0 ? text : ""));
+  CHECK(test::read_file(scratch / "rec/jit-9-3-abcDEF") == (plant == 6 ? text : ""));
   CHECK(keeper.failures().empty());
 }
 
@@ -190,6 +203,35 @@ TEST_CASE("only logs that a recorded and ended process left are removed", "[reco
   none.named = {};
   scratch.write(log_of(ended, "1"), "");
   CHECK(remove_left_files(none, {}, processes).empty());
+}
+
+TEST_CASE("logs in other working directories, named by inner pids, are removed", "[record]") {
+  const Scratch scratch;
+  const pid_t ended = ended_pid();
+  const std::string pid = std::to_string(ended);
+  std::filesystem::create_directories(scratch / ("proc/" + pid));
+  std::filesystem::create_directory(scratch / "work");
+  std::filesystem::create_directory_symlink(scratch / "work", scratch / ("proc/" + pid + "/cwd"));
+  scratch.write("proc/" + pid + "/stat",
+                pid + " (node) S 7 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 1000 9 9 9\n");
+  scratch.write("proc/" + pid + "/status", "Name:\tnode\nNSpid:\t" + pid + "\t7\n");
+  RecordedPlaces places({.proc = scratch / "proc"});
+  const std::vector<pid_t> pids = {ended, 43};
+  places.look(pids);
+  places.look(pids);
+  REQUIRE(places.places().size() == 1);
+  std::filesystem::remove_all(scratch / "proc");
+  scratch.write("work/" + log_of(7, "1"), "");
+  scratch.write("work/" + log_of(ended, "2"), "");
+  scratch.write("work/" + log_of(8, "3"), "");
+  LeftFiles left{.named = {Runtime::v8},
+                 .tmp = scratch.path(),
+                 .working_directory = scratch.path(),
+                 .places = &places,
+                 .began_ns = now_ns()};
+  const std::vector<ProcessInfo> processes = {process_of(ended)};
+  CHECK(remove_left_files(left, {}, processes).size() == 2);
+  CHECK(std::filesystem::exists(scratch / ("work/" + log_of(8, "3"))));
 }
 
 TEST_CASE("the users of processes are known after their end", "[record]") {

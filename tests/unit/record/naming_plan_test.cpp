@@ -4,9 +4,11 @@
 #include <filesystem>
 #include <fstream>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "perfmap/profile/record.hpp"
 #include "support/catch.hpp"
+#include "support/skip.hpp"
 
 namespace perfmap {
 namespace {
@@ -92,7 +94,8 @@ TEST_CASE("a release that refuses an option gets none", "[record]") {
   const NamingPlan silent = plan_naming(programs.request({"java"}, ""));
   CHECK(silent.variables.empty());
   REQUIRE(silent.notes.size() == 1);
-  CHECK(silent.notes[0].ends_with("because its version is unknown"));
+  CHECK(silent.notes[0].find("because no version was printed by: " + programs.path("java") +
+                             " -version") != std::string::npos);
 }
 
 TEST_CASE("a script is a program of its interpreter", "[record]") {
@@ -124,6 +127,14 @@ TEST_CASE("a shell may start any runtime in PATH, another program none", "[recor
   CHECK(plan_naming(programs.request({}, "v20.0.0")).variables.empty());
 }
 
+TEST_CASE("programs with a number in their names are found in PATH", "[record]") {
+  Programs programs;
+  for (const char* const name : {"sh", "pypy3", "python3"}) programs.add(name);
+  const NamingPlan plan = plan_naming(programs.request({"sh"}, "Python 3.13.0"));
+  CHECK(value_of(plan, "PYPYLOG").starts_with("jit-backend-addr:"));
+  CHECK(value_of(plan, "PYTHONPERFSUPPORT") == "1");
+}
+
 TEST_CASE("Erlang's own stacks need frame pointers, other programs' do not", "[record]") {
   Programs programs;
   programs.add("erl");
@@ -132,6 +143,73 @@ TEST_CASE("Erlang's own stacks need frame pointers, other programs' do not", "[r
   CHECK(value_of(plan, "ERL_FLAGS") == "+JPperf true");
   CHECK(plan.call_graph == "fp");
   CHECK(plan_naming(programs.request({"sh"}, "25")).call_graph.empty());
+}
+
+TEST_CASE("the program of a runtime is found behind launchers", "[record]") {
+  Programs programs;
+  for (const char* const name : {"node", "erl", "nice", "env", "strace", "sh", "server"}) {
+    programs.add(name);
+  }
+  const auto own = [&](std::vector<std::string> command) {
+    return plan_naming(programs.request(std::move(command), "v25.0.0")).runtime;
+  };
+  CHECK(own({"nice", "-n", "5", "erl"}) == Runtime::erlang);
+  CHECK(own({"env", "A=node", "strace", "-f", "-o", "log", "erl"}) == Runtime::erlang);
+  CHECK(own({"nice", "sh", "-c", "erl"}) == Runtime::unknown);
+  CHECK(own({"nice", "./missing/node"}) == Runtime::unknown);
+  const NamingPlan other = plan_naming(programs.request({"nice", "server"}, "v20.0.0"));
+  CHECK(value_of(other, "NODE_OPTIONS") == kNode);
+}
+
+TEST_CASE("a launcher that cleans the environment gets advice instead of variables", "[record]") {
+  Programs programs;
+  for (const char* const name : {"node", "su", "sudo", "env"}) programs.add(name);
+  const auto plan = [&](std::vector<std::string> command) {
+    return plan_naming(programs.request(std::move(command), "v20.0.0"));
+  };
+  const NamingPlan sudo = plan({"sudo", "-u", "app", "node"});
+  CHECK(sudo.variables.empty());
+  CHECK(sudo.notes == std::vector<std::string>{
+                          "names are not turned on, because sudo removes variables from the "
+                          "environment (record as root, and start the command by su without -l, or "
+                          "by setpriv)"});
+  CHECK(plan({"sudo", "-E", "node"}).notes.empty());
+  CHECK(plan({"env", "node", "-i"}).notes.empty());
+  CHECK(plan({"su", "-lc", "node", "app"}).notes.size() == 1);
+  CHECK(plan({"su", "-", "app"}).notes.size() == 1);
+  CHECK(plan({"env", "-i", "node"}).notes.size() == 1);
+  const NamingPlan su = plan({"su", "node", "-c", "node a.js"});
+  CHECK(su.runtime == Runtime::unknown);
+  CHECK(value_of(su, "NODE_OPTIONS") == kNode);
+}
+
+TEST_CASE("where V8 cannot create its log it gets an option without one", "[record]") {
+  if (::geteuid() == 0) return test::skip("root can write to all directories");
+  Programs programs;
+  programs.add("node");
+  programs.add("sh");
+  programs.add("run", "#!/bin/sh\ncd \"/usr\" && node a.js\n");
+  const auto has_log = [&](std::vector<std::string> command) {
+    const NamingPlan plan = plan_naming(programs.request(std::move(command), "v20.0.0"));
+    return value_of(plan, "NODE_OPTIONS") == kNode;
+  };
+  CHECK(has_log({"sh", "-c", "cd /tmp && node"}));
+  CHECK(has_log({"sh", "-c", "abcd /usr; cd $HOME; node"}));
+  CHECK_FALSE(has_log({"sh", "-c", "cd /usr&& node"}));
+  CHECK_FALSE(has_log({"run"}));
+}
+
+TEST_CASE("another user may not be able to write to the working directory", "[record]") {
+  Programs programs;
+  programs.add("node");
+  programs.add("su");
+  NamingRequest request = programs.request({"su", "app", "-c", "node a.js"}, "v20.0.0");
+  request.can_write_as = [](const std::string& user) -> std::optional<bool> {
+    return user == "app" ? std::optional(false) : std::nullopt;
+  };
+  CHECK(value_of(plan_naming(request), "NODE_OPTIONS").starts_with("--perf-basic-prof-only"));
+  request.command[1] = "other";
+  CHECK(value_of(plan_naming(request), "NODE_OPTIONS") == kNode);
 }
 
 TEST_CASE("chosen runtimes replace the search", "[record]") {
@@ -173,28 +251,44 @@ TEST_CASE("PHP reads a file of settings in addition to its own", "[record]") {
   CHECK(value_of(plan, "PHP_INI_SCAN_DIR") == "/etc/php:/recording/ini");
 }
 
-TEST_CASE("files of a runtime go to a directory of the recording", "[record]") {
+TEST_CASE("what a runtime writes is kept apart, or has no name", "[record]") {
   Programs programs;
   for (const char* const name : {"deno", "bun", "pypy3"}) programs.add(name);
-  NamingPlan plan = plan_naming(programs.request({"deno", "run", "a.js"}, ""));
-  CHECK(value_of(plan, "DENO_V8_FLAGS") ==
-        "--perf-basic-prof,--interpreted-frames-native-stack,--logfile=/recording/runtime/v8.log");
-  CHECK(plan.writes_to_directory);
+  const NamingPlan deno = plan_naming(programs.request({"deno", "run", "a.js"}, ""));
+  CHECK(value_of(deno, "DENO_V8_FLAGS") ==
+        "--perf-basic-prof,--interpreted-frames-native-stack,--no-logfile-per-isolate,--logfile=+");
+  CHECK_FALSE(deno.writes_to_directory);
   NamingRequest request = programs.request({"deno"}, "");
   request.environment.emplace_back("DENO_V8_FLAGS=--expose-gc");
   CHECK(value_of(plan_naming(request), "DENO_V8_FLAGS").starts_with("--expose-gc,--perf"));
-  request.directory = "/a,b";
-  plan = plan_naming(request);
+  const NamingPlan bun = plan_naming(programs.request({"bun", "a.js"}, ""));
+  CHECK(value_of(bun, "BUN_JSC_useJITDump") == "1");
+  CHECK(value_of(bun, "BUN_JSC_jitDumpDirectory") == "none");
+  const NamingPlan pypy = plan_naming(programs.request({"pypy3", "a.py"}, ""));
+  CHECK(value_of(pypy, "PYPYLOG") == "jit-backend-addr:/recording/written/pypy-%d.log");
+  CHECK(pypy.writes_to_directory);
+}
+
+TEST_CASE("a path that a runtime would split is not passed", "[record]") {
+  Programs programs;
+  programs.add("php");
+  NamingRequest request = programs.request({"php"}, "");
+  request.directory = "/a:b";
+  const NamingPlan plan = plan_naming(request);
   CHECK(plan.variables.empty());
   REQUIRE(plan.notes.size() == 1);
-  CHECK(plan.notes[0].ends_with("because it would split the path of the recording, /a,b"));
-  plan = plan_naming(programs.request({"bun", "a.js"}, ""));
-  CHECK(value_of(plan, "BUN_JSC_useJITDump") == "1");
-  CHECK(value_of(plan, "BUN_JSC_jitDumpDirectory") == "/recording/runtime");
-  plan = plan_naming(programs.request({"pypy3", "a.py"}, ""));
-  CHECK(value_of(plan, "PYPYLOG") == "jit-backend-addr:/recording/runtime/pypy-%d.log");
-  programs.add("node");
-  CHECK_FALSE(plan_naming(programs.request({"node"}, "v20.0.0")).writes_to_directory);
+  CHECK(plan.notes[0].ends_with("because it would split the path of the recording, /a:b"));
+}
+
+TEST_CASE("a jitdump that cannot be mapped would end Bun", "[record]") {
+  Programs programs;
+  programs.add("bun");
+  NamingRequest request = programs.request({"bun"}, "");
+  request.can_map_tmp = false;
+  const NamingPlan plan = plan_naming(request);
+  CHECK(plan.variables.empty());
+  REQUIRE(plan.notes.size() == 1);
+  CHECK(plan.notes[0].ends_with("because it would abort: /tmp is mounted with noexec"));
 }
 
 TEST_CASE("a PostgreSQL server gets an option, its clients none", "[record]") {
@@ -202,7 +296,7 @@ TEST_CASE("a PostgreSQL server gets an option, its clients none", "[record]") {
   programs.add("postgres");
   programs.add("sh");
   const NamingPlan plan = plan_naming(programs.request({"postgres", "-D", "data"}, ""));
-  CHECK(value_of(plan, "JITDUMPDIR") == "/recording/runtime");
+  CHECK(value_of(plan, "JITDUMPDIR") == "/recording/written");
   CHECK(plan.arguments == std::vector<std::string>{"-c", "jit_profiling_support=on"});
   const std::vector<std::string> own = {"postgres", "-c", "jit_profiling_support=on"};
   CHECK(plan_naming(programs.request(own, "")).arguments.empty());

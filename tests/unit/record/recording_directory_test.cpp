@@ -123,7 +123,6 @@ TEST_CASE("a failed recording leaves nothing, but what others have put there", "
   Result<RecordingDirectory> directory = RecordingDirectory::create(scratch / "rec");
   REQUIRE(directory);
   scratch.write("rec/perf.data", "torn");
-  REQUIRE(directory->write_below("ini", "perfmap.ini", "x"));
   directory->discard();
   CHECK_FALSE(std::filesystem::exists(scratch / "rec"));
   directory = RecordingDirectory::create(scratch / "rec");
@@ -137,9 +136,8 @@ TEST_CASE("files that are in an archive are removed, and others are kept", "[rec
   const Scratch scratch;
   Result<RecordingDirectory> directory = RecordingDirectory::create(scratch / "rec");
   REQUIRE(directory);
-  const std::vector<std::string> files = {"perf.data", "ini/perfmap.ini"};
+  const std::vector<std::string> files = {"perf.data"};
   scratch.write("rec/perf.data", "x");
-  REQUIRE(directory->write_below("ini", "perfmap.ini", "x"));
   CHECK(directory->remove(files));
   CHECK_FALSE(std::filesystem::exists(scratch / "rec"));
   directory = RecordingDirectory::create(scratch / "rec");
@@ -150,6 +148,51 @@ TEST_CASE("files that are in an archive are removed, and others are kept", "[rec
   REQUIRE_FALSE(removed);
   CHECK(removed.error().sys_errno == ENOTEMPTY);
   CHECK(std::filesystem::exists(scratch / "rec/late"));
+}
+
+TEST_CASE("every user can read the settings of a runtime, and write where it writes", "[record]") {
+  const Scratch scratch;
+  const Result<RecordingDirectory> recording = RecordingDirectory::create(scratch / "rec");
+  REQUIRE(recording);
+  const mode_t umask_before = ::umask(0077);
+  RuntimeDirectory runtime(*recording, scratch.path());
+  NamingPlan plan;
+  REQUIRE(runtime.create(plan));
+  CHECK_FALSE(std::filesystem::exists(runtime.path()));
+  plan.ini = "a=1\n";
+  plan.writes_to_directory = true;
+  REQUIRE(runtime.create(plan));
+  ::umask(umask_before);
+  const std::string top = runtime.path().substr(0, runtime.path().rfind('/'));
+  const bool is_apart = ::geteuid() == 0 && can_map_code_in(scratch.path());
+  CHECK(top.starts_with((scratch / (is_apart ? "perfmap-" : "rec/runtime"))));
+  CHECK(mode_of(top) == 0711);
+  CHECK(mode_of(runtime.path()) == 0711);
+  CHECK(mode_of(runtime.path() + "/ini") == 0755);
+  CHECK(mode_of(runtime.path() + "/ini/perfmap.ini") == 0644);
+  CHECK(test::read_file(runtime.path() + "/ini/perfmap.ini") == "a=1\n");
+  CHECK(mode_of(runtime.written()) == 01733);
+  // The name of another one is another.
+  const RuntimeDirectory other(*recording, scratch.path());
+  CHECK(other.path() != runtime.path());
+  runtime.remove();
+  CHECK_FALSE(std::filesystem::exists(top));
+}
+
+TEST_CASE("the directory of a runtime does not replace a planted one", "[record]") {
+  const Scratch scratch;
+  const Result<RecordingDirectory> recording = RecordingDirectory::create(scratch / "rec");
+  REQUIRE(recording);
+  NamingPlan plan;
+  plan.writes_to_directory = true;
+  RuntimeDirectory runtime(*recording, scratch.path());
+  const std::string top = runtime.path().substr(0, runtime.path().rfind('/'));
+  std::filesystem::create_directory(scratch / "elsewhere");
+  std::filesystem::create_directory_symlink(scratch / "elsewhere", top);
+  CHECK_FALSE(runtime.create(plan));
+  runtime.remove();
+  CHECK(std::filesystem::is_empty(scratch / "elsewhere"));
+  CHECK(std::filesystem::is_symlink(top));
 }
 
 TEST_CASE("the files of a description are read back", "[record]") {

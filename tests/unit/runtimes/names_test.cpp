@@ -34,6 +34,7 @@ TEST_CASE("V8's names give tier, function, file, line and column", "[names]") {
   check(Runtime::v8,
         GENERATE(values<Case>({
             {"RegExp.< src: '^(a+)$' flags: 'g'", "regexp", "'^(a+)$' flags: 'g'", "", 0, 0},
+            {"RegExp.> src: '^(a+)$' flags: 'g'", "regexp", "'^(a+)$' flags: 'g'", "", 0, 0},
             {"JS:*'foo /a.js:1:13", "turbofan", "foo", "/a.js", 1, 13},
             {"JS:+'foo /a.js:1:13", "maglev", "foo", "/a.js", 1, 13},
             {"JS:o*foo /a.js:1:13", "turbofan", "foo", "/a.js", 1, 13},

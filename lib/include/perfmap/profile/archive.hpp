@@ -31,8 +31,7 @@ struct ArchiveLimits {
 PERFMAP_API bool is_archive(const std::string& path);
 
 /// Writes the files of an archive of a recording directory into `directory`, which must be empty,
-/// and only its owner's. They get mode 0600 and their modification times. ini/perfmap.ini, which no
-/// command reads, is left out, so that there are no subdirectories.
+/// and only its owner's. They get mode 0600 and their modification times.
 ///
 /// The archive is one of a directory, with its name or without, as `perfmap record --archive` and
 /// `tar -cf` make it. Refuses links, devices, sparse files, subdirectories, names that lead out of
@@ -46,10 +45,10 @@ PERFMAP_API bool is_archive(const std::string& path);
 PERFMAP_API Result<void> unpack_archive(const std::string& path, const std::string& directory,
                                         const ArchiveLimits& limits = {});
 
-/// Writes the regular files of a recording directory, and its ini/perfmap.ini, to an archive of
-/// mode 0600, which replaces `path` when it is complete. Other subdirectories, links and special
-/// files are left out. The entries are below a directory with the archive's name. Returns the paths
-/// of the files in the directory. Fails with io, and with refused as OutputFile::replace().
+/// Writes the regular files of a recording directory to an archive of mode 0600, which replaces
+/// `path` when it is complete. Subdirectories, links and special files are left out. The entries
+/// are below a directory with the archive's name. Returns the paths of the files in the directory.
+/// Fails with io, and with refused as OutputFile::replace().
 PERFMAP_API Result<std::vector<std::string>> write_archive(const std::string& directory,
                                                            const std::string& path);
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -43,7 +44,7 @@ struct NamingPlan {
   std::vector<NamingVariable> variables;
   /// Text of DIR/ini/perfmap.ini, a file that a variable refers to; empty: there is none.
   std::string ini;
-  /// Whether a variable refers to DIR/runtime, a directory that the program writes to.
+  /// Whether a variable refers to DIR/written, a directory that the program writes to.
   bool writes_to_directory = false;
   /// To be appended to the command.
   std::vector<std::string> arguments;
@@ -59,11 +60,15 @@ struct NamingRequest {
   std::vector<std::string> command;      ///< the program and its arguments
   std::vector<std::string> environment;  ///< NAME=VALUE, as the program would get it
   /// Only these. Nothing: those that the command may start. If the program is one of a runtime, or
-  /// a script of one, that is this runtime; if it is another script or a shell, all that are in
-  /// PATH.
+  /// a script of one, also behind programs such as nice(1), that is this runtime; if it is another
+  /// script or a shell, all that are in PATH.
   std::optional<std::vector<Runtime>> runtimes = {};
-  std::string directory;  ///< absolute: for files that variables refer to
+  std::string directory;  ///< absolute: see RuntimeDirectory
   bool can_write = true;  ///< whether the program can create files in its working directory
+  /// The same for a user, by name or number, as whom the command is started; nothing if there is no
+  /// such user.
+  std::function<std::optional<bool>(const std::string& user)> can_write_as = {};
+  bool can_map_tmp = true;  ///< whether files in /tmp can be mapped as code
   /// Runs a program with these arguments, without the variables of its runtime, and returns what it
   /// prints.
   std::function<std::string(const std::string& path, std::span<const std::string_view> arguments)>
@@ -98,15 +103,30 @@ struct PerfRecordOptions {
   std::string call_graph = "dwarf,32768";
   std::string event = {};  ///< empty: perf's choice
   bool off_cpu = false;
+  /// Size of perf's buffers, for -m: large copies of stacks fill a small one before perf reads it.
+  /// Empty: perf's own. Memory is limited for users other than root; see kPerfBuffers.
+  std::string buffer = "16M";
   std::vector<pid_t> pids = {};  ///< to be recorded; until the command ends, if there is one
   std::vector<std::string> command = {};      ///< to be started, and recorded if there are no pids
   std::vector<std::string> environment = {};  ///< NAME=VALUE of the command, and of perf
 };
 PERFMAP_API std::vector<std::string> perf_record_arguments(const PerfRecordOptions& options);
 
+/// Sizes to try: perf ends with kPerfFailed, before it starts the command, if it may not lock so
+/// much memory (kernel.perf_event_mlock_kb, RLIMIT_MEMLOCK). Root of a user namespace is limited,
+/// too.
+inline constexpr std::array<std::string_view, 4> kPerfBuffers = {"16M", "4M", "1M", ""};
+inline constexpr int kPerfFailed = 255;
+
+/// The line in which perf says why it cannot record, which it does not say with -q; empty if
+/// there is none. Runs it with another command and output.
+PERFMAP_API std::string why_perf_failed(PerfRecordOptions options);
+
 /// Why perf could not record at all, and what to do; nothing if this process may record. Tries the
 /// system call that perf uses. `pid` is that of a process to be recorded, or 0.
 PERFMAP_API std::optional<Error> why_not_recorded(pid_t pid);
+
+class RecordedUsers;
 
 /// A running perf record, in the process group of the caller: Ctrl-C of the terminal reaches it and
 /// its command. One thread at a time.
@@ -122,6 +142,9 @@ class PERFMAP_API PerfRun {
   pid_t pid() const noexcept { return pid_; }
   /// Asks perf to finish the recording. A command is terminated.
   void stop() noexcept;
+  /// When it ends, perf reads the perf maps of processes, and hangs in one that is a FIFO. If it
+  /// does, those of these processes end for it. Returns their paths.
+  std::vector<std::string> pass_fifos(const RecordedUsers& processes, const Roots& roots = {});
   /// Waits so long for the end. Returns the exit status, 128 + N for signal N; nothing if perf
   /// still runs.
   std::optional<int> wait(int milliseconds) noexcept;
@@ -173,16 +196,8 @@ class PERFMAP_API RecordingDirectory {
 
   const std::string& path() const noexcept { return path_; }  ///< absolute
   std::string recording() const { return path_ + "/" + std::string(kRecordingName); }
-  std::string runtime_directory() const { return path_ + "/runtime"; }
   /// Writes a new file of the directory, mode 0600. Fails with refused if it exists.
   Result<void> write(const std::string& name, std::string_view bytes) const;
-  /// The same in a new subdirectory.
-  Result<void> write_below(const std::string& subdirectory, const std::string& name,
-                           std::string_view bytes) const;
-  /// Creates DIR/runtime, mode 0700, for files that the recorded program writes.
-  Result<void> make_runtime_directory() const;
-  /// Removes it, with what is in it.
-  void remove_runtime_directory() const noexcept;
   /// Removes the directory, if create() made it, with the files that a failed recording leaves.
   void discard() const noexcept;
   /// Removes these files of the directory, such as those that are in an archive now, and then the
@@ -195,6 +210,36 @@ class PERFMAP_API RecordingDirectory {
   std::string path_;
   bool was_made_;
 };
+
+/// A directory that exists during a recording, for what the recorded program reads and writes
+/// because of it: DIR/ini has settings, and in DIR/written it creates files. The program may run as
+/// another user, by su(1), who cannot enter the directory of the recording. So the directory of
+/// root is /tmp/perfmap-RANDOM/RANDOM, of which others cannot list the first part: only programs
+/// that got the path in a variable find the second. Other users cannot record such a program, and
+/// files in a /tmp without execution could not be mapped as code: then it is below the recording.
+class PERFMAP_API RuntimeDirectory {
+ public:
+  /// Chooses the path, and creates nothing.
+  RuntimeDirectory(const RecordingDirectory& recording, const std::string& tmp);
+  RuntimeDirectory(const RuntimeDirectory&) = delete;
+  RuntimeDirectory& operator=(const RuntimeDirectory&) = delete;
+  ~RuntimeDirectory() { remove(); }
+
+  const std::string& path() const noexcept { return path_; }  ///< absolute
+  std::string written() const { return path_ + "/written"; }
+  /// Creates what the variables of the plan refer to. Fails with io.
+  Result<void> create(const NamingPlan& plan);
+  /// Removes all of it, if create() was called.
+  void remove() noexcept;
+
+ private:
+  std::string top_;   // with what is in it, it is removed
+  std::string path_;  // below it
+  bool was_made_ = false;
+};
+
+/// Whether files in this directory can be mapped as code: its file system is not mounted noexec.
+PERFMAP_API bool can_map_code_in(const std::string& directory) noexcept;
 
 /// A file that was copied into the directory.
 struct KeptFile {
@@ -210,6 +255,54 @@ struct KeptFile {
 /// The processes of a recording, by pid, also those without samples.
 PERFMAP_API std::vector<ProcessInfo> processes_of(const Recording& recording);
 
+/// The users that recorded processes ran as while they lived: a recording does not say. One thread
+/// at a time.
+class PERFMAP_API RecordedUsers {
+ public:
+  explicit RecordedUsers(Roots roots = {}) : roots_(std::move(roots)) {}
+
+  /// To be called again while the processes live, because they may change their user.
+  void look(std::span<const pid_t> pids);
+  /// Whether a process was seen as this user.
+  bool ran_as(pid_t pid, uid_t user) const;
+  /// Whether any process was.
+  bool ran_as(uid_t user) const;
+  std::vector<pid_t> pids() const;  ///< those that were seen
+
+ private:
+  Roots roots_;
+  std::set<std::pair<pid_t, uid_t>> seen_;
+};
+
+/// The working directories of recorded processes, and their pids inside of pid namespaces: V8
+/// leaves logs in the one, named by the other. One thread at a time.
+class PERFMAP_API RecordedPlaces {
+ public:
+  struct Place {
+    std::string path;  ///< for messages: in another mount namespace, it may be another directory
+    int directory = -1;
+    std::uint64_t device = 0;
+    std::uint64_t inode = 0;
+  };
+
+  explicit RecordedPlaces(Roots roots = {}) : roots_(std::move(roots)) {}
+  RecordedPlaces(RecordedPlaces&& other) noexcept;
+  RecordedPlaces& operator=(RecordedPlaces&&) = delete;
+  ~RecordedPlaces();
+
+  /// Holds the directories, at most 64. To be called again while the processes live, because they
+  /// may change to others.
+  void look(std::span<const pid_t> pids);
+  const std::vector<Place>& places() const noexcept { return places_; }
+  /// Whether a file that is named by this pid may be of that process.
+  bool is_pid_of(pid_t named, pid_t pid) const;
+
+ private:
+  Roots roots_;
+  std::vector<Place> places_;
+  std::map<pid_t, pid_t> inner_;
+};
+
 /// Copies the files that name the code of recorded processes into the directory. One thread at a
 /// time.
 class PERFMAP_API NameKeeper {
@@ -218,9 +311,11 @@ class PERFMAP_API NameKeeper {
 
   /// For RecordedJitOptions::on_found. Copies a file once.
   void add(pid_t pid, const Input& input, bool is_dump);
-  /// Converts the logs in DIR/runtime in which runtimes list their code (see MapSupport::log) to
-  /// perf maps of those processes. Returns their number.
-  std::size_t add_logs(std::span<const ProcessInfo> processes);
+  /// Converts the logs in this directory in which runtimes list their code (see MapSupport::log) to
+  /// perf maps of those processes. A log must belong to this user, or to one that the process ran
+  /// as. Returns their number.
+  std::size_t add_logs(const std::string& written, std::span<const ProcessInfo> processes,
+                       const RecordedUsers& users);
 
   const std::vector<KeptFile>& files() const noexcept { return files_; }
   /// Copies that could not be written.
@@ -303,30 +398,14 @@ class PERFMAP_API ForeignMounts {
   std::vector<Held> held_;
 };
 
-/// The users that recorded processes ran as while they lived: a recording does not say. One thread
-/// at a time.
-class PERFMAP_API RecordedUsers {
- public:
-  explicit RecordedUsers(Roots roots = {}) : roots_(std::move(roots)) {}
-
-  /// To be called again while the processes live, because they may change their user.
-  void look(std::span<const pid_t> pids);
-  /// Whether a process was seen as this user.
-  bool ran_as(pid_t pid, uid_t user) const;
-  /// Whether any process was.
-  bool ran_as(uid_t user) const;
-
- private:
-  Roots roots_;
-  std::set<std::pair<pid_t, uid_t>> seen_;
-};
-
 /// Which files a recording leaves outside of its directory.
 struct LeftFiles {
   std::vector<Runtime> named = {};  ///< the runtimes whose variables were set
   std::string tmp = "/tmp";
-  std::string working_directory = ".";  ///< of the recorded command
-  std::int64_t began_ns = 0;            ///< when the recording began, on the clock of file times
+  std::string working_directory = ".";     ///< of the recorded command
+  const RecordedPlaces* places = nullptr;  ///< other working directories; borrowed
+  const RecordedUsers* users = nullptr;    ///< of the processes; borrowed
+  std::int64_t began_ns = 0;               ///< when the recording began, on the clock of file times
   /// Living processes that wrote their map only because they were asked to.
   std::vector<pid_t> asked = {};
 };
@@ -334,8 +413,8 @@ struct LeftFiles {
 /// Removes files that exist only because of the recording: the perf-PID.map and
 /// jit-PID.dump in `tmp` that were copied, and files that a runtime leaves in the working directory
 /// of its processes. A file must be regular, have one link, not be older than the recording, and
-/// belong to this user or be the file that was copied; its process must have ended, or be one of
-/// `asked`. Returns their paths.
+/// belong to this user, to one that its process ran as, or be the file that was copied; its process
+/// must have ended, or be one of `asked`. Returns their paths.
 PERFMAP_API std::vector<std::string> remove_left_files(const LeftFiles& left,
                                                        std::span<const KeptFile> files,
                                                        std::span<const ProcessInfo> processes);

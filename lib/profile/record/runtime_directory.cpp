@@ -1,0 +1,101 @@
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <fcntl.h>
+#include <filesystem>
+#include <string>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/descriptor.hpp"
+#include "perfmap/output_file.hpp"
+#include "perfmap/profile/record.hpp"
+
+namespace perfmap {
+namespace {
+
+constexpr mode_t kTraversable = 0711;
+constexpr mode_t kReadable = 0755;
+/// All users create files, and none can list or remove those of others.
+constexpr mode_t kWritable = 01733;
+
+/// 128 bits that nobody can guess; empty on failure.
+std::string random_name() {
+  std::array<std::uint8_t, 16> bytes = {};
+  constexpr auto kAll = static_cast<ssize_t>(bytes.size());
+  if (::getrandom(bytes.data(), bytes.size(), 0) != kAll) return {};
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string name;
+  for (const std::uint8_t byte : bytes) {
+    name += kDigits[byte >> 4];
+    name += kDigits[byte & 0xf];
+  }
+  return name;
+}
+
+/// A new directory with this mode, whatever the umask is.
+Result<Descriptor> make_directory(int parent, const std::string& path, mode_t mode) {
+  const std::string name = parent == AT_FDCWD ? path : path.substr(path.rfind('/') + 1);
+  if (::mkdirat(parent, name.c_str(), 0700) == 0) {
+    constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    Descriptor directory(::openat(parent, name.c_str(), kFlags));
+    if (directory.is_open() && ::fchmod(directory.get(), mode) == 0) return directory;
+  }
+  return Failure(system_error("cannot create " + path, errno));
+}
+
+Result<void> write_settings(int directory, const std::string& path, std::string_view text) {
+  constexpr mode_t kMode = 0644;
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  const Descriptor file(::openat(directory, "perfmap.ini", kFlags, kMode));
+  if (!file.is_open() || ::fchmod(file.get(), kMode) != 0) {
+    return Failure(system_error("cannot write " + path + "/perfmap.ini", errno));
+  }
+  OutputFile out = OutputFile::to_descriptor(file.get(), path + "/perfmap.ini");
+  out.write(text);
+  return out.flush();
+}
+
+}  // namespace
+
+bool can_map_code_in(const std::string& directory) noexcept {
+  struct statvfs facts {};
+  return ::statvfs(directory.c_str(), &facts) == 0 && (facts.f_flag & ST_NOEXEC) == 0;
+}
+
+RuntimeDirectory::RuntimeDirectory(const RecordingDirectory& recording, const std::string& tmp) {
+  const std::string random = random_name();
+  const bool is_in_tmp = ::geteuid() == 0 && can_map_code_in(tmp);
+  constexpr std::size_t kShort = 12;
+  top_ = is_in_tmp ? tmp + "/perfmap-" + random_name().substr(0, kShort)
+                   : recording.path() + "/runtime";
+  path_ = top_ + "/" + random;
+}
+
+Result<void> RuntimeDirectory::create(const NamingPlan& plan) {
+  if (plan.ini.empty() && !plan.writes_to_directory) return {};
+  if (path_.ends_with('/')) return Failure(system_error("cannot get random bytes", EIO));
+  const Result<Descriptor> top = make_directory(AT_FDCWD, top_, kTraversable);
+  if (!top) return Failure(top.error());
+  was_made_ = true;
+  const Result<Descriptor> directory = make_directory(top->get(), path_, kTraversable);
+  if (!directory) return Failure(directory.error());
+  if (plan.writes_to_directory) {
+    const Result<Descriptor> made = make_directory(directory->get(), written(), kWritable);
+    if (!made) return Failure(made.error());
+  }
+  if (plan.ini.empty()) return {};
+  const std::string ini = path_ + "/ini";
+  const Result<Descriptor> made = make_directory(directory->get(), ini, kReadable);
+  return made ? write_settings(made->get(), ini, plan.ini) : Failure(made.error());
+}
+
+void RuntimeDirectory::remove() noexcept {
+  std::error_code ignored;
+  if (was_made_) std::filesystem::remove_all(top_, ignored);
+  was_made_ = false;
+}
+
+}  // namespace perfmap

@@ -1,0 +1,216 @@
+"""How `perfmap record` begins and ends, and what it leaves: record_cases.py PERFMAP
+
+Exit status 77: perf cannot record.
+"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from recorded_programs import JAVASCRIPT, PERFMAP, read_manifest, run, skip_without_perf, stacks, totals
+
+NOBODY = 65534
+
+
+def erlang_is_named(cwd):
+    work = ("[lists:foldl(fun(X, A) -> A + X rem 7 end, 0, lists:seq(1, 100000)) || _ <- [1, 2, 3]], "
+            "io:format(\"done true~n\"), halt().")
+    done = run("record", "-o", "erl1", "--", "erl", "-noshell", "-eval", work, cwd=cwd)
+    assert done.stdout == "done true\n"
+    kinds = sorted(file["kind"] for file in read_manifest(f"{cwd}/erl1")["files"])
+    assert kinds == ["dump", "map"], kinds
+    row = totals("erl1", cwd, "beam.smp")
+    assert row["unnamed_jit_frames"] <= 0.01 * row["frames"], row
+
+
+def php_is_named(cwd):
+    """Also where the configuration turns the JIT compiler off, as Debian's does."""
+    pathlib.Path(cwd, "hot.php").write_text(
+        "<?php function hot($n) { $s = 0; for (; $n > 0; $n = intdiv($n, 10)) $s += $n % 10; return $s; }\n"
+        "for ($i = 0, $x = 0; $i < 6000000; $i++) $x += hot($i);\necho $x, PHP_EOL;\n")
+    run("record", "-o", "php1", "--", "php", "hot.php", cwd=cwd)
+    found = sum(count for frames, count in stacks("php1", cwd) if re.search(r"\bhot\b", ";".join(frames)))
+    assert found > 20, found
+
+
+def restarts_are_named(cwd):
+    """For a living process without names, the message has the command line that gives them."""
+    with subprocess.Popen(["node", "hot.js", "6"], cwd=cwd, stdout=subprocess.DEVNULL) as node:
+        done = run("record", "-o", "live1", "-p", str(node.pid), "--duration", "1", cwd=cwd)
+        node.kill()
+    assert re.search(rf"process {node.pid}: .* \(start it again: node --perf-basic-prof .*hot\.js 6\)", done.stderr), done.stderr
+
+
+def ctrl_c_keeps_the_data(cwd):
+    program = "setInterval(() => { let s = 0; for (let i = 0; i < 1e6; i++) s += i % 7 }, 10)"
+    record = subprocess.Popen([PERFMAP, "record", "-o", "int1", "--", "node", "-e", program],
+                              cwd=cwd, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    time.sleep(2)
+    os.killpg(record.pid, signal.SIGINT)
+    said = record.communicate(timeout=60)[1]
+    assert record.returncode == 0 and "perfmap report int1" in said, said
+    read_manifest(f"{cwd}/int1")
+    assert totals("int1", cwd, "node")["samples"] > 20
+
+
+def statuses_are_true(cwd):
+    run("record", "-o", "s1", "--", "sh", "-c", "exit 7", cwd=cwd)
+    run("record", "-o", "s2", "--propagate", "--", "sh", "-c", "exit 7", cwd=cwd, expected=7)
+    done = run("record", "-o", "quiet", "--quiet", "--", "sleep", "0", cwd=cwd)
+    assert done.stderr == "", done.stderr
+    done = run("record", "-o", "s2", "--", "true", cwd=cwd, expected=2)
+    assert done.stderr == "perfmap: error: cannot create s2: it exists and is not empty\n"
+    done = run("record", "-o", "s3", "--perf", "/nowhere/perf", "--", "true", cwd=cwd, expected=2)
+    assert "cannot run /nowhere/perf" in done.stderr
+    done = run("record", "-o", "s3", "-e", "nosuch", "--", "true", cwd=cwd, expected=2)
+    assert "perf record ended with status 129" in done.stderr, done.stderr
+    done = run("record", "-o", "s3", "-p", "4194304", cwd=cwd, expected=2)
+    assert done.stderr == "perfmap: error: no process 4194304\n", done.stderr
+    assert not os.path.exists(f"{cwd}/s3")
+    os.symlink("/", f"{cwd}/link")
+    run("record", "-o", "link", "--", "true", cwd=cwd, expected=2)
+
+
+def planted_files_stay(cwd):
+    """Files that the recorded program did not write are neither copied nor removed."""
+    victim = pathlib.Path(cwd, "isolate-0x1-1-v8.log")
+    victim.write_text("mine")
+    linked = pathlib.Path(cwd, "kept")
+    linked.write_text("kept")
+    script = ("ln -s kept isolate-0x1-$$-v8.log; ln kept isolate-0x2-$$-v8.log; "
+              "mkdir isolate-0x3-$$-v8.log; ln -s kept ${PERFMAP_TMPDIR}/perf-$$.map; :")
+    done = run("record", "-o", "p1", "--", "sh", "-c", script, cwd=cwd,
+               env={"PERFMAP_TMPDIR": str(cwd)})
+    assert victim.read_text() == "mine" and linked.read_text() == "kept", done.stderr
+    assert len([name for name in os.listdir(cwd) if name.startswith("isolate-")]) == 4
+    assert read_manifest(f"{cwd}/p1")["files"] == []
+
+
+def names_of_others_are_refused(cwd):
+    """A file that is older than the process, and one of another user, are not copied."""
+    plant = "printf '0 7fffffffffff planted\\n' > /tmp/perf-$$.map; "
+    end = "; exec node hot.js 1"
+    done = run("record", "--runtime", "none", "-o", "old1", "--", "sh", "-c",
+               plant + "touch -d 2001-01-01 /tmp/perf-$$.map" + end, cwd=cwd)
+    assert read_manifest(f"{cwd}/old1")["files"] == [] and "older than the process" in done.stderr, done.stderr
+    if os.geteuid() == 0:
+        done = run("record", "--runtime", "none", "-o", "foreign1", "--", "sh", "-c",
+                   plant + "chown nobody /tmp/perf-$$.map" + end, cwd=cwd)
+        assert read_manifest(f"{cwd}/foreign1")["files"] == [], done.stderr
+        assert "belongs to user" in done.stderr and "--any-owner" not in done.stderr, done.stderr
+    for directory in ("old1", "foreign1"):
+        for pid in re.findall(r"node (\d+) ", done.stderr):
+            pathlib.Path(f"/tmp/perf-{pid}.map").unlink(missing_ok=True)
+
+
+def repeated_signals_keep_the_names(cwd):
+    for name, signals in (("twice1", (signal.SIGINT, signal.SIGINT)), ("hup1", (signal.SIGHUP,))):
+        going = subprocess.Popen([PERFMAP, "record", "-o", name, "--", "node", "hot.js", "20"], cwd=cwd,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+        recording = pathlib.Path(cwd, name, "perf.data")
+        while not recording.exists() or recording.stat().st_size == 0:
+            time.sleep(0.05)
+        time.sleep(1)  # until Node.js has compiled something
+        for one in signals:
+            going.send_signal(one)
+            time.sleep(0.1)
+        printed = going.communicate()[1]
+        assert going.returncode == 0, (name, going.returncode, printed)
+        assert len(read_manifest(f"{cwd}/{name}")["files"]) == 1, (name, printed)
+
+
+def readers_that_go_end_nothing(cwd):
+    """As in `perfmap record ... 2>&1 | head -1`."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([PERFMAP, "record", "-o", "piped", "--propagate", "--", "sh", "-c", "exit 3"], cwd=cwd, stderr=writing)
+    os.close(writing)
+    assert done.returncode == 3, done
+    read_manifest(f"{cwd}/piped")
+
+
+def failures_of_perf_have_a_reason(cwd):
+    done = run("record", "-o", "bad", "-e", "nosuch:nosuch", "--", "true", cwd=cwd, expected=2)
+    assert re.search(r"error: there is no recording: perf record ended with status 129: .*nosuch", done.stderr), done.stderr
+
+
+def smaller_buffers_are_tried(cwd):
+    """The root of a user namespace may not lock as much memory as root."""
+    if subprocess.run(["unshare", "-r", "true"], capture_output=True).returncode != 0:
+        return print("skipped in part: no user namespaces here")
+    done = subprocess.run(["unshare", "-r", PERFMAP, "record", "-o", "userns", "--", "sh", "-c", "echo once"], cwd=cwd,
+                          capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout == "once\n", done
+    words = json.loads(pathlib.Path(cwd, "userns/recording.json").read_text())["perf"]
+    assert "16M" not in words, words
+
+
+def fifos_do_not_hang_perf(cwd):
+    """perf reads the map of a process when it ends, if a sample is in generated code."""
+    pathlib.Path(cwd, "fifo.py").write_text("""import ctypes, mmap, os
+os.mkfifo(f"/tmp/perf-{os.getpid()}.map")
+code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+code.write(b"\\xb9\\xff\\xff\\xff\\x3f\\xff\\xc9\\x75\\xfc\\xc3")  # a loop
+ctypes.CFUNCTYPE(None)(ctypes.addressof(ctypes.c_char.from_buffer(code)))()
+""")
+    done = subprocess.run([PERFMAP, "record", "-o", "fifo1", "--call-graph", "fp", "--", sys.executable, "fifo.py"], cwd=cwd,
+                          capture_output=True, text=True, timeout=60)
+    for path in re.findall(r"/tmp/perf-\d+\.map", done.stderr):
+        pathlib.Path(path).unlink(missing_ok=True)
+    assert done.returncode == 0 and "is a FIFO, in which perf would hang" in done.stderr, done.stderr
+
+
+def logs_elsewhere_are_removed(cwd):
+    """Of V8, in a directory to which the program changes."""
+    pathlib.Path(cwd, "elsewhere").mkdir()
+    run("record", "-o", "cd1", "--", "sh", "-c", "cd elsewhere && node ../hot.js 1", cwd=cwd)
+    assert not os.listdir(f"{cwd}/elsewhere"), os.listdir(f"{cwd}/elsewhere")
+
+
+def other_users_are_named(cwd):
+    """A program that runs as another user, who can neither enter the recording nor write here."""
+    if os.geteuid() != 0:
+        return print("skipped in part: only root can start programs as other users")
+    os.chmod(cwd, 0o755)
+    as_nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    done = run("record", "-o", "user1", "--", *as_nobody, "node", "hot.js", "1", cwd=cwd)
+    assert done.stdout == "done true\n", done.stdout
+    assert len(read_manifest(f"{cwd}/user1")["files"]) == 1, done.stderr
+    assert not [name for name in os.listdir("/tmp") if name.startswith("perfmap-")], os.listdir("/tmp")
+    if shutil.which("pypy3"):
+        loop = "s = 0\nfor i in range(100000000): s += i % 7"
+        run("record", "-o", "user3", "--", *as_nobody, "pypy3", "-c", loop, cwd=cwd)
+        assert [file["kind"] for file in read_manifest(f"{cwd}/user3")["files"]] == ["map"]
+    if shutil.which("php"):
+        done = run("record", "-o", "user2", "--", *as_nobody, "php", "hot.php", cwd=cwd)
+        assert [file["kind"] for file in read_manifest(f"{cwd}/user2")["files"]] == ["map"], done.stderr
+
+
+def main():
+    skip_without_perf()
+    tests = [(statuses_are_true, None), (readers_that_go_end_nothing, None), (failures_of_perf_have_a_reason, None),
+             (smaller_buffers_are_tried, None), (fifos_do_not_hang_perf, None),
+             (restarts_are_named, "node"), (ctrl_c_keeps_the_data, "node"),
+             (planted_files_stay, "node"), (names_of_others_are_refused, "node"), (logs_elsewhere_are_removed, "node"),
+             (repeated_signals_keep_the_names, "node"), (erlang_is_named, "erl"), (php_is_named, "php"),
+             (other_users_are_named, "node")]
+    with tempfile.TemporaryDirectory() as cwd:
+        pathlib.Path(cwd, "hot.js").write_text(JAVASCRIPT)
+        for test, program in tests:
+            name = test.__name__.replace("_", " ")
+            if program is not None and shutil.which(program) is None:
+                print(f"skipped: {name}: no {program}")
+                continue
+            began = time.monotonic()
+            test(cwd)
+            print(f"{name}: {time.monotonic() - began:.1f} s", flush=True)
+
+
+main()
