@@ -254,7 +254,9 @@ void note_hottest_without_line(const LoadedProfile& loaded, const ReportOptions&
   const FrameFunction function{
       .name = row->name, .system_name = row->system_name, .module = row->module, .kind = row->kind};
   const std::string why = reason_for_no_lines(function, loaded.reading->reader().without_lines());
-  if (!why.empty()) console.note("no source line of '" + one_line(row->name, true) + "': " + why);
+  if (why.empty()) return;
+  console.note(std::string(row->line == 0 ? "no source line" : "no source file") + " of '" +
+               one_line(row->name, true) + "': " + why);
 }
 
 ExitCode run_report(const ReportOptions& options, const Console& console) {
