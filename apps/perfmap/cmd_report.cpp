@@ -32,7 +32,8 @@ struct ReportOptions : RecordedStacksOptions {
   bool by_self = false;
   bool by_total = false;
   bool merge_tiers = true;
-  bool inlines = true;
+  bool inlines = false;
+  bool no_inlines = false;
   std::vector<std::string> baselines;
   std::vector<std::string> newer;  ///< recordings beside `recording` to compare
   ComparisonOptions comparing;
@@ -82,18 +83,24 @@ Result<void> check_options(const ReportOptions& options) {
   return comparable ? check_recorded_options(options) : comparable;
 }
 
+/// Recordings and profiles are compared by the functions that contain the code, because one may
+/// have no debug information, or be a profile without inlined functions.
+bool counts_inlines(const ReportOptions& options) {
+  return options.inlines || (!options.no_inlines && options.baselines.empty());
+}
+
 ProfileReport::Options counting(const ReportOptions& options) {
   return {.by = options.by,
           .merge_tiers = options.merge_tiers,
           .keeps_stacks = has_trees(options),
-          .inlines = options.inlines};
+          .inlines = counts_inlines(options)};
 }
 
 StackOptions::Names names_of(const ReportOptions& options) {
   using Names = StackOptions::Names;
   const bool has_lines = options.by == ReportBy::line || options.by == ReportBy::function;
   if (!has_lines) return Names::symbols;
-  return options.inlines ? Names::inlines : Names::lines;
+  return counts_inlines(options) ? Names::inlines : Names::lines;
 }
 
 /// "'parse' is in the names of 3 functions: a, b and 1 more"
@@ -256,7 +263,9 @@ void note_hottest_without_line(const LoadedProfile& loaded, const ReportOptions&
   const FrameFunction function{
       .name = row->name, .system_name = row->system_name, .module = row->module, .kind = row->kind};
   const std::string why = reason_for_no_lines(function, loaded.reading->reader().without_lines());
-  if (!why.empty()) console.note("no source line of '" + one_line(row->name, true) + "': " + why);
+  if (why.empty()) return;
+  console.note(std::string(row->line == 0 ? "no source line" : "no source file") + " of '" +
+               one_line(row->name, true) + "': " + why);
 }
 
 ExitCode run_report(const ReportOptions& options, const Console& console) {
@@ -369,9 +378,14 @@ void declare_report(CommandOptions& command) {
   add_selection(command, options);
   add_comparison(command, options);
   add_filters(command, options);
-  command.flag("--inlines,!--no-inlines", options.inlines,
-               "Count inlined functions by their own names (default), or as part of the function "
-               "that contains their code");
+  const Option inlines =
+      command.flag("--inlines", options.inlines,
+                   "Count inlined functions by their own names (default without --baseline)");
+  command
+      .flag("--no-inlines", options.no_inlines,
+            "Count inlined functions as part of the function that contains their code (default "
+            "with --baseline)")
+      .excludes(inlines);
   add_frame_names(command, options.stacks);
   command.flag("!--no-merge-tiers", options.merge_tiers,
                "Count the compiler tiers of a function separately");

@@ -205,6 +205,11 @@ def check_inlines(place):
     whole = event_of(data, "--no-inlines")
     assert whole["rows"][0]["name"] == "main", whole["rows"][0]
     assert counts(event_of(place / "inlined.pb.gz", "--no-inlines")) == counts(whole)
+    # A profile without inlined functions is compared with a recording.
+    run(perfmap, "stacks", data, "-o", place / "plain.pb.gz")
+    compared = [json.loads(run(perfmap, "report", data, "--baseline", place / "plain.pb.gz", "--format", "json", *more))
+                for more in ((), ("--inlines",))]
+    assert compared[0]["functions"] == [] and compared[1]["functions"] != [], compared
     annotated = json.loads(run(perfmap, "annotate", data, "mix", "--source", "--format", "json"))
     (version,) = annotated["versions"]
     assert (version["inlined_into"], version["self"], version["total"]) == ("main", *ours["mix"]), version

@@ -2,6 +2,8 @@
 import json
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,8 +16,26 @@ SHOWN = rb"a\x1b[31mred\xc2\x9b31m\x9b\x7f"
 SCRIPT = b"node 42 1.0: cycles:\n\t    1008 [unknown] (/tmp/perf-42.map)\n\n"
 
 
+TESTS = pathlib.Path(__file__).resolve().parent.parent
+
+
+def source_lines_fit(perfmap):
+    """Long source lines end with the terminal's width."""
+    root = pathlib.Path(tempfile.mkdtemp())
+    for name in ("tally", "tally-source"):
+        shutil.copytree(TESTS / "wild" / name, root, dirs_exist_ok=True)
+    source = root / "srv/tally/tally.c"
+    source.write_text("\n".join(line + " // " + "é" * 200 for line in source.read_text().split("\n")))
+    words = [perfmap, "annotate", "perf.data", "digits", "--symfs", ".", "--source", "-q"]
+    os.chdir(root)
+    text = re.sub(r"\x1b\[[0-9;]*m", "", on_terminal(words, columns=70)[0].decode())
+    rows = [row for row in text.split("\n") if "//" in row]
+    assert rows and all(len(row) == 70 and row.endswith("é…") for row in rows), text
+
+
 def main():
     perfmap = os.path.realpath(sys.argv[1])
+    source_lines_fit(perfmap)
     os.chdir(tempfile.mkdtemp())
     line = b"1000 10 " + NAME + b"\n"
     with open("a.map", "wb") as out:

@@ -50,6 +50,12 @@ Result<Input> open_file(const std::string& root, const std::string& file) {
   return Input::open_below(directory.get(), file, root + file, policy);
 }
 
+/// V8 names a module of JavaScript by its URL.
+std::string path_of(const std::string& file) {
+  constexpr std::string_view kUrl = "file://";
+  return file.starts_with("file:///") ? file.substr(kUrl.size()) : file;
+}
+
 /// `file` must be absolute: a relative path would depend on the directory of the reader, which an
 /// attacker may have filled.
 Result<Input> open_source(const std::string& root, const std::string& file) {
@@ -80,7 +86,7 @@ std::vector<std::size_t> line_begins(std::string_view text) {
 const SourceText::File& SourceText::open(const std::string& file) {
   const auto [place, is_new] = files_.try_emplace(file);
   if (!is_new) return place->second;
-  Result<Input> input = open_source(root_, file);
+  Result<Input> input = open_source(root_, path_of(file));
   if (!input) {
     failures_.push_back(std::move(input.error()));
     return place->second;

@@ -23,6 +23,16 @@ TEST_CASE("lines of source files are read, without their line ends", "[annotate]
   CHECK(text.failures().empty());
 }
 
+TEST_CASE("a file may be named by its URL", "[annotate]") {
+  const test::Scratch scratch;
+  const std::string path = scratch.write("a.mjs", "one\n");
+  SourceText text;
+  CHECK(text.line("file://" + path, 1) == "one");
+  CHECK_FALSE(text.line("file://host" + path, 1));
+  CHECK_FALSE(text.line("file:///etc/passwd", 1));
+  CHECK(text.failures().size() == 2);
+}
+
 TEST_CASE("a path of debug information is read only if it is a source file", "[annotate]") {
   const test::Scratch scratch;
   scratch.write("real.c", "int main;\n");

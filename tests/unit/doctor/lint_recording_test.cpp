@@ -75,6 +75,20 @@ TEST_CASE("a dump that was recorded correctly has no findings", "[lint-recording
   CHECK(findings({}, code(15)).empty());
 }
 
+TEST_CASE("files of processes that were not recorded are returned", "[lint-recording]") {
+  Diagnostics problems(0);
+  const Map own(Input::from_text("1 1 f\n", "/x/perf-42.map"));
+  const Map other(Input::from_text("1 1 f\n", "/x/perf-43.map"));
+  const Map nameless(Input::from_text("1 1 f\n", "map"));
+  const Jitdump mapped(Input::from_text(code(15), "/home/jit-42.dump"));
+  const std::vector<LintedFile> files = {{&own, nullptr, &problems},
+                                         {&other, nullptr, &problems},
+                                         {nullptr, &mapped, &problems},
+                                         {&nameless, nullptr, &problems}};
+  CHECK(lint_recording(recording({}), files) == std::vector<std::size_t>{1, 3});
+  CHECK(lint_recording(recording({}), {}).empty());
+}
+
 TEST_CASE("JD302: times that do not overlap those of the recording are reported",
           "[lint-recording]") {
   const auto other = findings({.monotonic = false}, code(15));
