@@ -26,8 +26,10 @@ using test::write_entry;
 constexpr int kThreads = 8;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int kForks = 150;
+constexpr int kInheritingForks = kForks;
 #else
 constexpr int kForks = 1000;
+constexpr int kInheritingForks = 400;  // each copies all lines before it
 #endif
 constexpr int kChild = 100;  // writer number of a child
 constexpr int kChildEntries = 3;
@@ -39,7 +41,10 @@ struct Storm {
   WriterOptions writer;
   pid_t (*spawn)();
   /// Opening a mapped writer searches all of /proc, which is slow.
-  int forks() const { return writer.mapped ? kForks / 5 : kForks; }
+  int forks() const {
+    if (writer.mapped) return kForks / 5;
+    return policy == ForkPolicy::inherit ? kInheritingForks : kForks;
+  }
 };
 
 enum class Kind { plain, buffered, mapped };
