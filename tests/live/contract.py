@@ -425,7 +425,8 @@ def words_of_resolve():
 
 
 @says("A RECORDING may be a directory of `record`.",
-      "Then names come from the files in it, unless `--map-dir` is given.")
+      "Then names of JIT code come from the files in it, unless `--map-dir` is given, and names of ELF files from the "
+      "copies in it, unless `--symfs` has the file.")
 def recording_directory():
     os.makedirs("recorded", exist_ok=True)
     os.makedirs("named", exist_ok=True)
@@ -438,6 +439,17 @@ def recording_directory():
     assert "in_the_directory" in run("stacks recorded")[0]
     assert "in_map_dir" in run("stacks recorded --map-dir named")[0]
     assert "recorded/perf.data" in run("doctor recorded", status=1)[0]
+    os.makedirs("tallied", exist_ok=True)
+    shutil.copy(RECORDING, "tallied/perf.data")
+    shutil.copy(RECORDING.parent / "srv/tally/tally", "tallied/elf-1")
+    assert "digits" not in run("report tallied")[0]
+    build_id = "882f85b3e5cad8f38c0545c7f53fbf26e5c5aa83"
+    write("tallied/recording.json", json.dumps({"schema": "perfmap.recording/1", "modules": [
+        {"path": "elf-1", "source": "/srv/tally/tally", "build_id": build_id, "size": 1}]}))
+    assert "digits" in run("report tallied")[0]
+    os.makedirs("stripped/srv/tally", exist_ok=True)
+    subprocess.run(["strip", RECORDING.parent / "srv/tally/tally", "-o", "stripped/srv/tally/tally"], check=True)
+    assert "digits" not in run("report tallied --symfs stripped")[0]
 
 
 @says("An archive of the directory may take its place in every command.",
@@ -496,7 +508,7 @@ def stacks():
 
 
 @says("`report RECORDING [SOURCE...]`: as `stacks`.", "A pprof profile takes no other sources.",
-      "With `--baseline`, further arguments are further recordings.")
+      "With `--baseline`, further arguments are further recordings.", "Equal recordings of a side count once.")
 def report():
     assert run(f"report {RECORDING} -p 4194303")[0] == ""
     named = run(f"report {NODE / 'perf-603.data'} {NODE / 'perf-603.map'}")[0]
@@ -505,7 +517,11 @@ def report():
     assert run("report profile.pb.gz")[0]
     run("report profile.pb.gz a.map", status=2)
     run(f"report {RECORDING} a.map --baseline {RECORDING}", status=2)
-    assert "(mean of 2)" in run(f"report {RECORDING} {RECORDING} --baseline {RECORDING}")[0]
+    several = ROOT / "tests/golden/report/baseline-several"
+    new = several / "new.pb"
+    assert "(mean of 2)" in run(f"report {new} {several / 'new2.pb'} --baseline {several / 'old.pb'}")[0]
+    compared, said = run(f"report {new} {new} --baseline {several / 'old.pb'}")
+    assert "(mean of" not in compared and "counts once" in said
 
 
 @says("`annotate RECORDING FUNCTION`: a word that several functions contain is an error.",
