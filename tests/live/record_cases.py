@@ -184,12 +184,12 @@ def other_users_are_named(cwd):
     assert len(read_manifest(f"{cwd}/user1")["files"]) == 1, done.stderr
     if shutil.which("pypy3"):
         loop = "s = 0\nfor i in range(100000000): s += i % 7"
-        done = run("record", "-o", "user3", "--", *as_nobody, "pypy3", "-c", loop, cwd=cwd)
+        done = run("record", "--runtime", "pypy", "-o", "user3", "--", *as_nobody, "pypy3", "-c", loop, cwd=cwd)
         directory, = set(re.findall(r"/tmp/perfmap-\w+", done.stderr))
         assert not os.path.exists(directory), directory
         assert [file["kind"] for file in read_manifest(f"{cwd}/user3")["files"]] == ["map"]
     if shutil.which("php"):
-        done = run("record", "-o", "user2", "--", *as_nobody, "php", "hot.php", cwd=cwd)
+        done = run("record", "--runtime", "php", "-o", "user2", "--", *as_nobody, "php", "hot.php", cwd=cwd)
         assert [file["kind"] for file in read_manifest(f"{cwd}/user2")["files"]] == ["map"], done.stderr
 
 
