@@ -77,6 +77,8 @@ def run_commands(commands, directory, env):
 
 def shape(line):
     """The line without what differs from run to run."""
+    line = re.sub(r"/\S+/[0-9a-f]{32}/", "/DIR/", line)  # of record, for what a runtime reads
+    line = re.sub(r" \(and \d+ without samples\)", "", line)
     line = re.sub(r"0x[0-9a-f]+|\b[0-9a-f]{8,}\b", "N", line)
     line = re.sub(r"\d[\d.,]*", "N", line)
     line = re.sub(r"\bprocess(es)?\b", "process", line)

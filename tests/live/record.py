@@ -3,7 +3,6 @@
 Each program spends known shares of its time in three functions. record_cases.py has the tests that
 may share the machine with others. Exit status 77: perf cannot record.
 """
-import concurrent.futures
 import json
 import os
 import pathlib
@@ -11,12 +10,11 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from recorded_programs import (JAVASCRIPT, SHARES, check_nothing_left, check_shares, read_manifest, run,
-                               skip_without_perf, totals)
+                               run_rows, skip_without_perf, totals)
 
 SECONDS = 3
 JAVA = "public class Hot {\n" + "".join(
@@ -62,7 +60,6 @@ def record_started(cwd, directory, command, comm):
 
 
 def node_is_named(cwd):
-    pathlib.Path(cwd, "hot.js").write_text(JAVASCRIPT)
     done, manifest = record_started(cwd, "node1", ["node", "hot.js", str(SECONDS)], "node")
     assert "set NODE_OPTIONS=" in done.stderr
     assert [file["kind"] for file in manifest["files"]] == ["map"]
@@ -145,30 +142,11 @@ def ended_containers_are_named(cwd):
     check_complete("ns1", cwd, "node")
 
 
-def run_all(tests, cwd):
-    for test, program in tests:
-        name = test.__name__.replace("_", " ")
-        if program is not None and shutil.which(program) is None:
-            print(f"skipped: {name}: no {program}")
-            continue
-        began = time.monotonic()
-        test(cwd)
-        print(f"{name}: {time.monotonic() - began:.1f} s", flush=True)
-
-
 def main():
     skip_without_perf()
-    rows = [[(node_is_named, "node"), (children_are_named, "node"), (ended_containers_are_named, "node")],
-            [(java_is_named, "javac"), (living_jvm_is_asked, "javac"),
-             (jvm_that_forbids_attaching_is_left_alone, "javac"), (cpp_is_complete, "g++")]]
-    with tempfile.TemporaryDirectory() as place, concurrent.futures.ThreadPoolExecutor(len(rows)) as pool:
-        jobs = []
-        for i, tests in enumerate(rows):
-            cwd = pathlib.Path(place, str(i))
-            cwd.mkdir()
-            jobs.append(pool.submit(run_all, tests, cwd))
-        for job in jobs:
-            job.result()
+    run_rows([[(node_is_named, "node"), (children_are_named, "node"), (ended_containers_are_named, "node")],
+              [(java_is_named, "javac"), (living_jvm_is_asked, "javac"),
+               (jvm_that_forbids_attaching_is_left_alone, "javac"), (cpp_is_complete, "g++")]])
 
 
 main()

@@ -10,11 +10,10 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
-from recorded_programs import JAVASCRIPT, PERFMAP, read_manifest, run, skip_without_perf, stacks, totals
+from recorded_programs import PERFMAP, read_manifest, run, run_rows, skip_without_perf, stacks, totals
 
 NOBODY = 65534
 
@@ -61,8 +60,8 @@ def ctrl_c_keeps_the_data(cwd):
 
 
 def statuses_are_true(cwd):
-    run("record", "-o", "s1", "--", "sh", "-c", "exit 7", cwd=cwd)
-    run("record", "-o", "s2", "--propagate", "--", "sh", "-c", "exit 7", cwd=cwd, expected=7)
+    run("record", "--runtime", "none", "-o", "s1", "--", "sh", "-c", "exit 7", cwd=cwd)
+    run("record", "--runtime", "none", "-o", "s2", "--propagate", "--", "sh", "-c", "exit 7", cwd=cwd, expected=7)
     done = run("record", "-o", "quiet", "--quiet", "--", "sleep", "0", cwd=cwd)
     assert done.stderr == "", done.stderr
     done = run("record", "-o", "s2", "--", "true", cwd=cwd, expected=2)
@@ -130,7 +129,7 @@ def readers_that_go_end_nothing(cwd):
     """As in `perfmap record ... 2>&1 | head -1`."""
     reading, writing = os.pipe()
     os.close(reading)
-    done = subprocess.run([PERFMAP, "record", "-o", "piped", "--propagate", "--", "sh", "-c", "exit 3"], cwd=cwd, stderr=writing)
+    done = subprocess.run([PERFMAP, "record", "--runtime", "none", "-o", "piped", "--propagate", "--", "sh", "-c", "exit 3"], cwd=cwd, stderr=writing)
     os.close(writing)
     assert done.returncode == 3, done
     read_manifest(f"{cwd}/piped")
@@ -145,7 +144,7 @@ def smaller_buffers_are_tried(cwd):
     """The root of a user namespace may not lock as much memory as root."""
     if subprocess.run(["unshare", "-r", "true"], capture_output=True).returncode != 0:
         return print("skipped in part: no user namespaces here")
-    done = subprocess.run(["unshare", "-r", PERFMAP, "record", "-o", "userns", "--", "sh", "-c", "echo once"], cwd=cwd,
+    done = subprocess.run(["unshare", "-r", PERFMAP, "record", "--runtime", "none", "-o", "userns", "--", "sh", "-c", "echo once"], cwd=cwd,
                           capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout == "once\n", done
     words = json.loads(pathlib.Path(cwd, "userns/recording.json").read_text())["perf"]
@@ -183,34 +182,25 @@ def other_users_are_named(cwd):
     done = run("record", "-o", "user1", "--", *as_nobody, "node", "hot.js", "1", cwd=cwd)
     assert done.stdout == "done true\n", done.stdout
     assert len(read_manifest(f"{cwd}/user1")["files"]) == 1, done.stderr
-    assert not [name for name in os.listdir("/tmp") if name.startswith("perfmap-")], os.listdir("/tmp")
     if shutil.which("pypy3"):
         loop = "s = 0\nfor i in range(100000000): s += i % 7"
-        run("record", "-o", "user3", "--", *as_nobody, "pypy3", "-c", loop, cwd=cwd)
+        done = run("record", "--runtime", "pypy", "-o", "user3", "--", *as_nobody, "pypy3", "-c", loop, cwd=cwd)
+        directory, = set(re.findall(r"/tmp/perfmap-\w+", done.stderr))
+        assert not os.path.exists(directory), directory
         assert [file["kind"] for file in read_manifest(f"{cwd}/user3")["files"]] == ["map"]
     if shutil.which("php"):
-        done = run("record", "-o", "user2", "--", *as_nobody, "php", "hot.php", cwd=cwd)
+        done = run("record", "--runtime", "php", "-o", "user2", "--", *as_nobody, "php", "hot.php", cwd=cwd)
         assert [file["kind"] for file in read_manifest(f"{cwd}/user2")["files"]] == ["map"], done.stderr
 
 
 def main():
     skip_without_perf()
-    tests = [(statuses_are_true, None), (readers_that_go_end_nothing, None), (failures_of_perf_have_a_reason, None),
-             (smaller_buffers_are_tried, None), (fifos_do_not_hang_perf, None),
-             (restarts_are_named, "node"), (ctrl_c_keeps_the_data, "node"),
-             (planted_files_stay, "node"), (names_of_others_are_refused, "node"), (logs_elsewhere_are_removed, "node"),
-             (repeated_signals_keep_the_names, "node"), (erlang_is_named, "erl"), (php_is_named, "php"),
-             (other_users_are_named, "node")]
-    with tempfile.TemporaryDirectory() as cwd:
-        pathlib.Path(cwd, "hot.js").write_text(JAVASCRIPT)
-        for test, program in tests:
-            name = test.__name__.replace("_", " ")
-            if program is not None and shutil.which(program) is None:
-                print(f"skipped: {name}: no {program}")
-                continue
-            began = time.monotonic()
-            test(cwd)
-            print(f"{name}: {time.monotonic() - began:.1f} s", flush=True)
+    run_rows([[(statuses_are_true, None), (ctrl_c_keeps_the_data, "node"), (planted_files_stay, "node"),
+               (names_of_others_are_refused, "node"), (repeated_signals_keep_the_names, "node"),
+               (restarts_are_named, "node"), (logs_elsewhere_are_removed, "node")],
+              [(readers_that_go_end_nothing, None), (failures_of_perf_have_a_reason, None),
+               (smaller_buffers_are_tried, None), (fifos_do_not_hang_perf, None), (erlang_is_named, "erl"),
+               (php_is_named, "php"), (other_users_are_named, "node")]])
 
 
 main()

@@ -1,4 +1,5 @@
 """Programs that spend known shares of their time in three functions, recorded by `perfmap record`."""
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -7,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from json_schema import check
@@ -40,6 +42,32 @@ def skip_without_perf():
     if probe is None or probe.returncode != 0:
         print("perf cannot record here")
         sys.exit(77)
+
+
+def run_row(tests, cwd):
+    for test, program in tests:
+        name = test.__name__.replace("_", " ")
+        if program is not None and shutil.which(program) is None:
+            print(f"skipped: {name}: no {program}")
+            continue
+        began = time.monotonic()
+        test(cwd)
+        print(f"{name}: {time.monotonic() - began:.1f} s", flush=True)
+
+
+def run_rows(rows):
+    """Runs the tests (function, program that it needs) of each row in turn, and the rows at the same time, each in
+    a directory of its own with hot.js."""
+    with tempfile.TemporaryDirectory() as place, concurrent.futures.ThreadPoolExecutor(len(rows)) as pool:
+        os.chmod(place, 0o755)
+        jobs = []
+        for i, tests in enumerate(rows):
+            cwd = pathlib.Path(place, str(i))
+            cwd.mkdir()
+            (cwd / "hot.js").write_text(JAVASCRIPT)
+            jobs.append(pool.submit(run_row, tests, cwd))
+        for job in jobs:
+            job.result()
 
 
 def stacks(directory, cwd):

@@ -21,7 +21,7 @@ constexpr mode_t kReadable = 0755;
 /// All users create files, and none can list or remove those of others.
 constexpr mode_t kWritable = 01733;
 
-/// 128 bits that nobody can guess; empty on failure.
+/// 128 random bits in hexadecimal; empty on failure.
 std::string random_name() {
   std::array<std::uint8_t, 16> bytes = {};
   constexpr auto kAll = static_cast<ssize_t>(bytes.size());
@@ -35,7 +35,7 @@ std::string random_name() {
   return name;
 }
 
-/// A new directory with this mode, whatever the umask is.
+/// A new directory with this mode, independent of the umask.
 Result<Descriptor> make_directory(int parent, const std::string& path, mode_t mode) {
   const std::string name = parent == AT_FDCWD ? path : path.substr(path.rfind('/') + 1);
   if (::mkdirat(parent, name.c_str(), 0700) == 0) {
@@ -67,7 +67,7 @@ bool can_map_code_in(const std::string& directory) noexcept {
 
 RuntimeDirectory::RuntimeDirectory(const RecordingDirectory& recording, const std::string& tmp) {
   const std::string random = random_name();
-  const bool is_in_tmp = ::geteuid() == 0 && can_map_code_in(tmp);
+  const bool is_in_tmp = ::geteuid() == 0 && tmp.starts_with('/') && can_map_code_in(tmp);
   constexpr std::size_t kShort = 12;
   top_ = is_in_tmp ? tmp + "/perfmap-" + random_name().substr(0, kShort)
                    : recording.path() + "/runtime";
