@@ -331,7 +331,7 @@ def two_processes():
       "`lint` and `info` read those of all its processes.",
       "Other commands read those of one process, and if there are several, they require `-p`.",
       "With such a source, `-p PID` selects processes of the recording.",
-      "ELF files of recorded processes are not sources.",
+      "In `resolve`, the ELF files that the process had mapped when it, or the recording, ended are sources, too.",
       "Commands that read processes or logs, such as `watch` and `pypylog`, refuse it.",
       "`tidy --in-place` and `lint --fix` do not change an archive.")
 def recorded_names():
@@ -345,6 +345,8 @@ def recorded_names():
         assert name_of("1000", f"{name} -p 41") == "first"
         for command in ("watch", "pypylog"):
             assert name in run(f"{command} {name}", status=2)[1]
+    of_process = ROOT / "tests/golden/resolve/recorded-memory/run1"
+    assert name_of("401079", f"{of_process} --symfs {RECORDING.parent}") == "digits"
     before = pathlib.Path("both.tar.gz").read_bytes()
     run("tidy --in-place both.tar.gz -p 41", status=2)
     assert pathlib.Path("both.tar.gz").read_bytes() == before
@@ -508,7 +510,8 @@ def stacks():
 
 
 @says("`report RECORDING [SOURCE...]`: as `stacks`.", "A pprof profile takes no other sources.",
-      "With `--baseline`, further arguments are further recordings.", "Equal recordings of a side count once.")
+      "With `--baseline`, further arguments are further recordings.", "Equal recordings of a side count once.",
+      "Inlined functions count by their own names, except with `--baseline`; `--inlines` and `--no-inlines` choose.")
 def report():
     assert run(f"report {RECORDING} -p 4194303")[0] == ""
     named = run(f"report {NODE / 'perf-603.data'} {NODE / 'perf-603.map'}")[0]
@@ -522,6 +525,12 @@ def report():
     assert "(mean of 2)" in run(f"report {new} {several / 'new2.pb'} --baseline {several / 'old.pb'}")[0]
     compared, said = run(f"report {new} {new} --baseline {several / 'old.pb'}")
     assert "(mean of" not in compared and "counts once" in said
+    for words, is_inlined in {"": True, "--no-inlines": False}.items():
+        rows = run(f"report {RECORDING} --symfs {RECORDING.parent} {words}")[0]
+        assert ("weight" in rows) == is_inlined, rows
+    compared = f"report {RECORDING} --symfs {RECORDING.parent} --baseline {RECORDING} --normalize weight"
+    run(compared, status=2)
+    run(compared + " --inlines", status=0)
 
 
 @says("`annotate RECORDING FUNCTION`: a word that several functions contain is an error.",
@@ -533,7 +542,7 @@ def annotate():
     assert found.startswith("digits: 16 samples") and "movabsq" in found
     lines = run(f"annotate {RECORDING} digits --symfs {RECORDING.parent} --source")[0]
     assert "movabsq" not in lines and "LINE  SOURCE" in lines
-    assert "matches 2 functions" in run(f"annotate {RECORDING} i --symfs {RECORDING.parent}", status=2)[1]
+    assert "matches 3 functions" in run(f"annotate {RECORDING} i --symfs {RECORDING.parent}", status=2)[1]
     data, dump = NODE / "perf-683.data", NODE / "jit-683-samples.dump"
     for source in (f"-j {dump}", f"-m {dump}"):
         assert "sieve" in run(f"annotate {data} sieve {source} --at 4527")[0]
