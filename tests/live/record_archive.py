@@ -143,7 +143,7 @@ def hostile_archives_are_refused():
 
 
 def a_full_directory_is_reported():
-    """perf.data is larger than the file system of TMPDIR."""
+    """A file is larger than the file system of TMPDIR."""
     script = 'mount -t tmpfs -o size=16k none unpacked && "$@"; status=$?; ls -A unpacked; exit $status'
     words = ["unshare", "--mount", "sh", "-c", script, "sh"]
     if subprocess.run([*words, "true"], capture_output=True).returncode != 0:
@@ -151,7 +151,7 @@ def a_full_directory_is_reported():
         return
     done = subprocess.run([*words, PERFMAP, "report", "run1.tar.zst"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, ""), done
-    assert re.fullmatch(r"perfmap: error: cannot unpack run1\.tar\.zst: 'perf\.data' has \d+ bytes, and \d+ are free "
+    assert re.fullmatch(r"perfmap: error: cannot unpack run1\.tar\.zst: '\S+' has \d+ bytes, and \d+ are free "
                         r"\(in \S+/unpacked; set TMPDIR to use another directory\)\n", done.stderr), done.stderr
 
 
