@@ -119,6 +119,7 @@ def record(case, program, place):
     check_nothing_left(cwd, before, manifest)
     assert case.kind in [file["kind"] for file in manifest["files"]], manifest
     kept = {"perf.data", "recording.json", *(file["path"] for file in manifest["files"])}
+    kept |= {module["path"] for module in manifest["modules"]}
     assert set(os.listdir(cwd / "rec")) == kept, os.listdir(cwd / "rec")
     rooted, named, row = measure("rec", cwd, case.word)
     shares, whole = measured_shares("rec", cwd)
