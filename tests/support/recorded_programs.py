@@ -83,7 +83,7 @@ def measured_shares(directory, cwd):
     for frames, count in stacks(directory, cwd):
         text = ";".join(frames)
         for name in SHARES:
-            if re.search(rf"\b{name}\b", text):
+            if re.search(rf"\b{name}(\b|_\[j\])", text):
                 found[name] += count
     whole = sum(found.values())
     return {name: 100 * count / max(whole, 1) for name, count in found.items()}, whole
