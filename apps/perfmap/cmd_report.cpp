@@ -268,6 +268,20 @@ void note_hottest_without_line(const LoadedProfile& loaded, const ReportOptions&
                one_line(row->name, true) + "': " + why);
 }
 
+/// Python's functions have few samples of their own: the interpreter runs them.
+void note_interpreted(const ProfileReport& report, const ReportOptions& options,
+                      const Console& console) {
+  if (options.by != ReportBy::function || options.by_total || has_trees(options)) return;
+  const auto row = hottest_function(report);
+  if (!row || row->name.find("_PyEval_EvalFrame") == std::string_view::npos) return;
+  for (const ReportRow& other : report.rows(report.events().front().number)) {
+    const std::string_view raw = other.system_name.empty() ? other.name : other.system_name;
+    if (!raw.starts_with("py::")) continue;
+    return console.note("the interpreter runs Python functions, in '" + one_line(row->name, true) +
+                        "': --total sorts by the samples in a function and what it called");
+  }
+}
+
 ExitCode run_report(const ReportOptions& options, const Console& console) {
   const Result<void> checked = check_options(options);
   if (!checked) return console.fail(checked.error());
@@ -279,6 +293,7 @@ ExitCode run_report(const ReportOptions& options, const Console& console) {
   if (written != ExitCode::ok) return written;
   note_profile(loaded, options.stacks.filter, console);
   note_hottest_without_line(loaded, options, console);
+  note_interpreted(*loaded.report, options, console);
   return written;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <filesystem>
 #include <functional>
 #include <set>
 #include <span>
@@ -753,6 +754,17 @@ std::vector<SampledModule> sampled_modules(const FrameTable& table) {
   return modules;
 }
 
+/// The command to record again. It must not replace the recording in a recording directory.
+std::optional<RecordCommand> command_of(const RecordingDiagnosis& diagnosis) {
+  std::optional<RecordCommand> command = RecordCommand::parse(diagnosis.command_line);
+  const auto description = std::filesystem::path(diagnosis.path).replace_filename("recording.json");
+  std::error_code error;
+  if (command && std::filesystem::exists(description, error)) {
+    command->remove(RecordCommand::kOutput);
+  }
+  return command;
+}
+
 }  // namespace
 
 RecordingDiagnosis diagnose_recording(const Recording& recording,
@@ -778,7 +790,7 @@ RecordingDiagnosis diagnose_recording(const Recording& recording,
   diagnosis.total = reader.statistics().total;
   diagnosis.failures.assign(reader.failures().begin(), reader.failures().end());
   diagnosis.modules = sampled_modules(reader.table());
-  const std::optional<RecordCommand> command = RecordCommand::parse(diagnosis.command_line);
+  const std::optional<RecordCommand> command = command_of(diagnosis);
   const FileFacts& file = recording.input().facts();
   const RecordingContext context{samples,
                                  options,

@@ -35,7 +35,6 @@ struct Launcher {
 
 constexpr std::string_view kUseSu =
     "record as root, and start the command by su without -l, or by setpriv";
-constexpr std::string_view kWithoutOption = "start it without that option";
 
 constexpr std::array kLaunchers = {
     Launcher{"sh", Starts::text},
@@ -54,7 +53,7 @@ constexpr std::array kLaunchers = {
     Launcher{"script", Starts::text},
     Launcher{"watch", Starts::text},
     Launcher{"hyperfine", Starts::text},
-    Launcher{"env", Starts::words, "-i - --ignore-environment", {}, kWithoutOption},
+    Launcher{"env", Starts::words, "-i - --ignore-environment", {}, "start it without -i"},
     Launcher{"nice"},
     Launcher{"ionice"},
     Launcher{"chrt"},
@@ -71,7 +70,7 @@ constexpr std::array kLaunchers = {
     Launcher{"unshare"},
     Launcher{"nsenter"},
     Launcher{"chroot"},
-    Launcher{"bwrap", Starts::words, "--clearenv", {}, kWithoutOption},
+    Launcher{"bwrap", Starts::words, "--clearenv", {}, "start it without --clearenv"},
     Launcher{"firejail"},
     Launcher{"strace"},
     Launcher{"ltrace"},
@@ -82,9 +81,9 @@ constexpr std::array kLaunchers = {
     Launcher{"tini"},
     Launcher{"dumb-init"},
     Launcher{"catatonit"},
-    Launcher{"su", Starts::user, "-l - --login", {}, kWithoutOption},
-    Launcher{"runuser", Starts::user, "-l - --login", {}, kWithoutOption},
-    Launcher{"setpriv", Starts::user, "--reset-env", {}, kWithoutOption},
+    Launcher{"su", Starts::user, "-l - --login", {}, "start it without - or -l"},
+    Launcher{"runuser", Starts::user, "-l - --login", {}, "start it without - or -l"},
+    Launcher{"setpriv", Starts::user, "--reset-env", {}, "start it without --reset-env"},
     Launcher{"gosu", Starts::user},
     Launcher{"su-exec", Starts::user},
     Launcher{"chpst", Starts::user},

@@ -736,7 +736,12 @@ void write_changes(const ReportComparison& comparison, OutputFile& out, bool col
     write_group(comparison, change, out, color);
   }
   const std::uint64_t same = comparison.compared - comparison.functions.size();
-  if (same != 0) out.write(counted(same, "function") + " did not change\n");
+  if (same != 0) out.write("no change was found in " + counted(same, "function") + "\n");
+}
+
+/// Then what changes in one function changes the shares of all others.
+bool compares_shares(const ReportComparison& comparison) noexcept {
+  return comparison.normalize == ComparisonOptions::Normalize::samples;
 }
 
 /// How large a change has to be.
@@ -769,11 +774,15 @@ void write_comparison_text(const ReportComparison& comparison, OutputFile& out, 
             (total.change == Change::same ? ", which may be chance or is below the threshold\n"
                                           : ", confidence " + confidence(total) + "\n"));
   if (comparison.functions.empty()) {
-    out.write("none of " + counted(comparison.compared, "function") + " changed\n");
+    out.write("no change was found in " + counted(comparison.compared, "function") + "\n");
   } else {
     write_changes(comparison, out, color);
   }
   write_nameless(comparison, out);
+  if (total.change != Change::same && compares_shares(comparison)) {
+    out.write("shares of each total were compared: --normalize none shows which functions " +
+              std::string(total.change_ppm > 0 ? "take more" : "take less") + "\n");
+  }
   write_least(comparison, out);
 }
 namespace {
@@ -872,19 +881,28 @@ std::string growth_text(const ComparedFunction& function, const std::string& nam
          confidence(function) + ")";
 }
 
+/// If shares are compared, the total is not the baseline's.
+std::string share_growth_text(const ComparedFunction& function, const std::string& name) {
+  return name + " had " + percent_text(function.old_ppm) + " of the samples and has " +
+         percent_text(function.new_ppm) + " (confidence " + confidence(function) + ")";
+}
+
 }  // namespace
 
 void write_comparison_github(const ReportComparison& comparison, std::uint64_t fail_above_ppm,
                              OutputFile& out) {
-  const auto write = [&](const ComparedFunction& function, const std::string& name) {
+  const auto write = [&](const ComparedFunction& function, const std::string& text) {
     const bool grew = function.change == Change::grew || function.change == Change::appeared;
     if (!grew) return;
     const bool fails = static_cast<std::uint64_t>(function.change_ppm) > fail_above_ppm;
     out.write(std::string(fails ? "::error " : "::warning ") + github_place(function) +
-              "title=perfmap report::" + github_text(growth_text(function, name), false) + "\n");
+              "title=perfmap report::" + github_text(text, false) + "\n");
   };
-  write(comparison.total, "the total");
-  for (const ComparedFunction& function : comparison.functions) write(function, shown(function));
+  const auto text_of = compares_shares(comparison) ? share_growth_text : growth_text;
+  write(comparison.total, growth_text(comparison.total, "the total"));
+  for (const ComparedFunction& function : comparison.functions) {
+    write(function, text_of(function, shown(function)));
+  }
 }
 
 }  // namespace perfmap

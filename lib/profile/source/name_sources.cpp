@@ -43,7 +43,8 @@ class ProcessNames {
  private:
   ProcessNames(pid_t pid, const NameSourceOptions& options,
                std::shared_ptr<const Snapshot> snapshot, FetchDebugFile fetch);
-  ProcessNames(const Recording& recording, const NameSourceOptions& options, FetchDebugFile fetch);
+  ProcessNames(const Recording& recording, std::shared_ptr<const RecordedModules> copies,
+               const NameSourceOptions& options, FetchDebugFile fetch);
   static Result<std::unique_ptr<ProcessNames>> import(std::unique_ptr<ProcessNames> names,
                                                       const NameSourceOptions& options);
   Result<pid_t> recorded_process(const Source& source) const;
@@ -101,9 +102,12 @@ ProcessNames::ProcessNames(pid_t pid, const NameSourceOptions& options,
       symbolizer_(tracker_, options.symbols) {}
 
 ProcessTracker::Options tracker_options(const NameSourceOptions& options,
-                                        const Recording& recording, ModuleCache& cache) {
+                                        const Recording& recording,
+                                        std::shared_ptr<const RecordedModules> copies,
+                                        ModuleCache& cache) {
   RecordedJitOptions files;
   files.symfs = options.symfs;
+  files.modules = std::move(copies);
   ProcessTracker::Options tracker;
   tracker.open_module = open_recorded_modules(cache, recording, files);
   return tracker;
@@ -134,13 +138,14 @@ class MemoryEvents {
   ProcessTracker& tracker_;
 };
 
-ProcessNames::ProcessNames(const Recording& recording, const NameSourceOptions& options,
-                           FetchDebugFile fetch)
+ProcessNames::ProcessNames(const Recording& recording,
+                           std::shared_ptr<const RecordedModules> copies,
+                           const NameSourceOptions& options, FetchDebugFile fetch)
     : pid_(0),
       observer_(options.opening.listener()),
       may_change_(false),
       cache_(cache_options(std::move(fetch))),
-      tracker_(tracker_options(options, recording, cache_)),
+      tracker_(tracker_options(options, recording, std::move(copies), cache_)),
       symbolizer_(tracker_, options.symbols) {
   MemoryEvents(tracker_).read(recording);
 }
@@ -194,7 +199,10 @@ Result<std::unique_ptr<ProcessNames>> ProcessNames::open_recorded(const Source& 
     options.opening.listener().warn(recording.error().message + "; ELF files are not used");
     return nullptr;
   }
-  std::unique_ptr<ProcessNames> names(new ProcessNames(*recording, options, std::move(fetch)));
+  Result<std::shared_ptr<const RecordedModules>> copies = recorded_modules_in(source.text);
+  if (!copies) return Failure(std::move(copies.error()));
+  std::unique_ptr<ProcessNames> names(
+      new ProcessNames(*recording, *std::move(copies), options, std::move(fetch)));
   const Result<pid_t> pid = names->recorded_process(source);
   if (!pid) return Failure(pid.error());
   if (names->tracker_.find(*pid) != nullptr) {

@@ -297,7 +297,7 @@ TEST_CASE("the texts of a comparison", "[report]") {
         "  CHANGE       BY%     OLD%     NEW%  CONFIDENCE  FUNCTION\n"
         "    grew   +25.00%   50.00%   75.00%       99.9%  a\\x1b [app]\n"
         "  shrank   -25.00%   50.00%   25.00%       99.9%  b [app]\n"
-        "1 function did not change\n"
+        "no change was found in 1 function\n"
         "the least growth that is found: 39.19% of the total, and 3.06% in a function that has "
         "10% of it\n");
   const std::string github =
