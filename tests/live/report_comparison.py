@@ -26,7 +26,7 @@ WORK(parse, 3000) WORK(render, RENDER) WORK(hash, 900) WORK(sort, 1500) WORK(rar
 #ifdef CACHE
 WORK(cache, 2000)
 #else
-OWN void cache(void) {}
+#define cache()  // not a function: an empty one may have a sample
 #endif
 int main(void) {
   for (unsigned i = 0; i < 30000; ++i) { parse(); render(); hash(); sort(); rarely(); cache(); }

@@ -883,8 +883,10 @@ std::string growth_text(const ComparedFunction& function, const std::string& nam
 
 /// If shares are compared, the total is not the baseline's.
 std::string share_growth_text(const ComparedFunction& function, const std::string& name) {
-  return name + " had " + percent_text(function.old_ppm) + " of the samples and has " +
-         percent_text(function.new_ppm) + " (confidence " + confidence(function) + ")";
+  const bool appeared = function.change == Change::appeared;
+  const std::string before = appeared ? "" : " grew from " + percent_text(function.old_ppm);
+  return name + before + (appeared ? " appeared with " : " to ") + percent_text(function.new_ppm) +
+         " of the samples (confidence " + confidence(function) + ")";
 }
 
 }  // namespace

@@ -298,15 +298,17 @@ TEST_CASE("the texts of a comparison", "[report]") {
         "    grew   +25.00%   50.00%   75.00%       99.9%  a\\x1b [app]\n"
         "  shrank   -25.00%   50.00%   25.00%       99.9%  b [app]\n"
         "no change was found in 1 function\n"
+        "shares of each total were compared: --normalize none shows which functions take more\n"
         "the least growth that is found: 39.19% of the total, and 3.06% in a function that has "
         "10% of it\n");
   const std::string github =
       test::written([&](OutputFile& out) { write_comparison_github(found, 300'000, out); });
-  CHECK(github ==
-        "::error title=perfmap report::the total grew by 100.00%25 of the baseline's total "
-        "(confidence 99.9%25)\n"
-        "::warning title=perfmap report::a\\x1b [app] grew by 25.00%25 of the baseline's total "
-        "(confidence 99.9%25)\n");
+  CHECK(
+      github ==
+      "::error title=perfmap report::the total grew by 100.00%25 of the baseline's total "
+      "(confidence 99.9%25)\n"
+      "::warning title=perfmap report::a\\x1b [app] grew from 50.00%25 to 75.00%25 of the samples "
+      "(confidence 99.9%25)\n");
   const auto json = nlohmann::json::parse(
       test::written([&](OutputFile& out) { write_comparison_json(found, out); }));
   CHECK(json["functions"].size() == 2);
@@ -457,12 +459,13 @@ TEST_CASE("annotations of GitHub have the lines of functions", "[report]") {
                              .module = "/bin/app",
                              .file = "/src/a,b:c.cpp",
                              .line = 7,
+                             .new_ppm = 200'000,
                              .change_ppm = 200'000,
                              .confidence_ppm = 990'000,
                              .change = Change::appeared});
   CHECK(test::written([&](OutputFile& out) { write_comparison_github(found, 300'000, out); }) ==
         "::warning file=/src/a%2Cb%3Ac.cpp,line=7,title=perfmap report::f [app] appeared with "
-        "20.00%25 of the baseline's total (confidence 99.0%25)\n");
+        "20.00%25 of the samples (confidence 99.0%25)\n");
 }
 
 }  // namespace perfmap
