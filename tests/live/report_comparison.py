@@ -71,7 +71,8 @@ def main(place):
     assert compare(old, slower)[2].get("render") == "shrank"
 
     [cached] = recordings(place, "cached", flags=["-DCACHE"])
-    assert compare(cached, old)[2].get("cache") == "appeared"
+    found, changes = compare(cached, old)[1:]
+    assert changes.get("cache") == "appeared", found
     assert compare(old, cached)[2].get("cache") == "vanished"
 
     [evenly] = recordings(place, "evenly", work=3)
