@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -60,7 +61,13 @@ def compare(new, old, *options):
 def main(place):
     plain = recordings(place, "plain", RUNS)
     pairs = list(itertools.combinations(plain, 2))
-    alarms = [(old.name, new.name) for old, new in pairs if compare(new, old)[0]]
+    found = {(old.name, new.name): compare(new, old) for old, new in pairs}
+    # A single recording of each version assumes that processor times of one program vary by a tenth.
+    samples = [compare(one, plain[0])[1]["new"]["samples"] for one in plain]
+    noise = statistics.stdev(samples) / statistics.mean(samples)
+    if noise > 0.1:
+        print(f"skipped in part: totals: this machine's processor times vary by {100 * noise:.0f} %")
+    alarms = [pair for pair, (status, _, changes) in found.items() if status and (changes or noise <= 0.1)]
     assert len(alarms) <= len(pairs) / 20, alarms
     old = plain[0]
 
