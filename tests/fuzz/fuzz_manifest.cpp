@@ -1,5 +1,6 @@
 // Any bytes are a manifest of a snapshot or are refused. A manifest survives a round trip, and no
-// path in it leads out of the snapshot.
+// path in it leads out of the snapshot. The same bytes as the description of a recording directory
+// name only files in it.
 
 #include <cstdint>
 #include <cstdlib>
@@ -32,9 +33,25 @@ SnapshotManifest written_and_read(const SnapshotManifest& manifest) {
   return *again;
 }
 
+void check_names(std::string_view json) {
+  const auto is_name = [](const std::string& path) {
+    return !path.empty() && path != "." && path != ".." && path.find('/') == path.npos &&
+           path.find('\0') == path.npos;
+  };
+  if (const auto files = parse_recorded_files(json)) {
+    for (const RecordedFile& file : *files) require(is_name(file.path) && file.pid > 0);
+  }
+  if (const auto modules = parse_recorded_modules(json)) {
+    for (const RecordedModule& module : *modules) {
+      require(is_name(module.path) && module.build_id.size() <= 64);
+    }
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  check_names({reinterpret_cast<const char*>(data), size});
   const auto manifest = parse_manifest({reinterpret_cast<const char*>(data), size});
   if (!manifest) {
     require(!manifest.error().message.empty());
