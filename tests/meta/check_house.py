@@ -36,6 +36,15 @@ for source in sorted((ROOT / "apps/perfmap").glob("cmd_*.cpp")):
     if f"`{command}`" not in (ROOT / "CHANGELOG.md").read_text():
         problems.append(f"{command}: not in CHANGELOG.md")
 
+# Two types of one name would be one type for the linker.
+TYPE = re.compile(r"^(?:struct|class)(?: \[\[nodiscard\]\]| PERFMAP_API)? (\w+)(?: final)?(?: :[^;{]*)? \{", re.M)
+types = {}
+for header in (path for path in FILES if path.suffix == ".hpp" and path.relative_to(ROOT).parts[0] in ("lib", "apps")):
+    for name in TYPE.findall(header.read_text()):
+        if name in types:
+            problems.append(f"{header.relative_to(ROOT)}: {name} is also a type of {types[name].relative_to(ROOT)}")
+        types[name] = header
+
 rules = set(re.findall(r'"((?:PM|JD|XF|PL|DI)\d+)"', (ROOT / "lib/include/perfmap/rules.def").read_text()))
 page = set(re.findall(r"^## ((?:PM|JD|XF|PL|DI)\d+)$", (ROOT / "docs/diagnostics.md").read_text(), re.M))
 if rules != page or not rules:

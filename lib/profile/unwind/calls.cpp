@@ -146,20 +146,20 @@ constexpr Machine kUnknown = Machine::s390x;
 /// The code before an address.
 struct CodeBefore {
   Machine machine = kUnknown;
-  std::array<char, CodeBytes::kBefore> room = {};
+  std::array<char, CodeAround::kBefore> room = {};
   std::string_view bytes;  ///< as many as a call can have; empty: not available
 };
 
 /// The last bytes of `code` before `offset`.
 std::string_view up_to(std::string_view code, std::uint64_t offset) noexcept {
   if (offset > code.size()) return {};
-  const std::uint64_t count = std::min<std::uint64_t>(offset, CodeBytes::kBefore);
+  const std::uint64_t count = std::min<std::uint64_t>(offset, CodeAround::kBefore);
   return code.substr(static_cast<std::size_t>(offset - count), static_cast<std::size_t>(count));
 }
 
 /// From a segment, which may begin fewer bytes before the address.
 std::string_view before_in_module(const Module& module, Address vaddr) noexcept {
-  for (std::uint64_t count = CodeBytes::kBefore; count > 0; --count) {
+  for (std::uint64_t count = CodeAround::kBefore; count > 0; --count) {
     const std::string_view code = module.bytes_at(vaddr - count);
     if (code.size() >= count) return code.substr(0, static_cast<std::size_t>(count));
   }
@@ -167,7 +167,7 @@ std::string_view before_in_module(const Module& module, Address vaddr) noexcept 
 }
 
 void read(const UnwindSpace::State& space, const CodeRegion& region, Address pc, CodeBefore& code) {
-  const auto count = std::min<std::uint64_t>(CodeBytes::kBefore, pc - region.begin);
+  const auto count = std::min<std::uint64_t>(CodeAround::kBefore, pc - region.begin);
   const std::span<char> room = std::span(code.room).first(static_cast<std::size_t>(count));
   if (space.read_code(pc - count, room) >= count) code.bytes = {room.data(), room.size()};
 }

@@ -66,14 +66,14 @@ std::optional<AddressRange> FunctionBounds::find(const Module& module, Address v
 namespace {
 
 /// `code` begins `offset` bytes before the address.
-CodeBytes around(std::string_view code, std::uint64_t offset) {
-  CodeBytes found;
+CodeAround around(std::string_view code, std::uint64_t offset) {
+  CodeAround found;
   found.offset = offset;
   if (offset > code.size()) return found;
   const std::size_t at = static_cast<std::size_t>(offset);
-  const std::size_t before = std::min(at, CodeBytes::kBefore);
+  const std::size_t before = std::min(at, CodeAround::kBefore);
   found.before = code.substr(at - before, before);
-  found.after = code.substr(at, CodeBytes::kAfter);
+  found.after = code.substr(at, CodeAround::kAfter);
   return found;
 }
 
@@ -132,19 +132,19 @@ std::optional<DumpedCode> find_dumped(const UnwindSpace::State& space, Address a
   return named ? dumped_code(*named, address) : std::nullopt;
 }
 
-CodeBytes CodeFinder::bytes(const CodeRegion& region, Address address, std::uint64_t time) {
+CodeAround CodeReader::bytes(const CodeRegion& region, Address address, std::uint64_t time) {
   return region.module != nullptr ? of_module(region, address) : of_runtime(region, address, time);
 }
 
-CodeBytes CodeFinder::of_module(const CodeRegion& region, Address address) const {
+CodeAround CodeReader::of_module(const CodeRegion& region, Address address) const {
   const Address vaddr = address + region.delta;
-  const std::size_t before = std::min<std::uint64_t>(CodeBytes::kBefore, address - region.begin);
-  CodeBytes found = around(region.module->bytes_at(vaddr - before), before);
+  const std::size_t before = std::min<std::uint64_t>(CodeAround::kBefore, address - region.begin);
+  CodeAround found = around(region.module->bytes_at(vaddr - before), before);
   found.offset.reset();
   return found;
 }
 
-void CodeFinder::place(const CodeRegion& region, Address address, CodeBytes& code) const {
+void CodeReader::place(const CodeRegion& region, Address address, CodeAround& code) const {
   if (region.module == nullptr) return;
   const auto function = functions_.find(*region.module, address + region.delta);
   if (!function) return;
@@ -152,8 +152,8 @@ void CodeFinder::place(const CodeRegion& region, Address address, CodeBytes& cod
   code.after = code.after.substr(0, function->size - *code.offset);
 }
 
-CodeBytes CodeFinder::of_runtime(const CodeRegion& region, Address address, std::uint64_t time) {
-  CodeBytes found;
+CodeAround CodeReader::of_runtime(const CodeRegion& region, Address address, std::uint64_t time) {
+  CodeAround found;
   if (const auto named = find_named(space_, address, time)) {
     if (const auto dumped = dumped_code(*named, address))
       found = around(code_of(*dumped), dumped->offset);
@@ -163,10 +163,10 @@ CodeBytes CodeFinder::of_runtime(const CodeRegion& region, Address address, std:
   return found;
 }
 
-void CodeFinder::read(const CodeRegion& region, Address address, CodeBytes& code) {
-  const std::size_t before = std::min<std::uint64_t>(CodeBytes::kBefore, address - region.begin);
+void CodeReader::read(const CodeRegion& region, Address address, CodeAround& code) {
+  const std::size_t before = std::min<std::uint64_t>(CodeAround::kBefore, address - region.begin);
   const std::size_t wanted =
-      before + std::min<std::uint64_t>(CodeBytes::kAfter, region.end - address);
+      before + std::min<std::uint64_t>(CodeAround::kAfter, region.end - address);
   const std::size_t got =
       std::min(space_.read_code(address - before, {room_.data(), wanted}), wanted);
   if (got <= before) return;

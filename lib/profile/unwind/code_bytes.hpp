@@ -35,13 +35,13 @@ class FunctionBounds {
 };
 
 /// The code around an address, as far as it is available.
-struct CodeBytes {
+struct CodeAround {
   static constexpr std::size_t kBefore = 16;  ///< as much as is examined
   static constexpr std::size_t kAfter = 64;
 
   std::string_view before;              ///< up to the address
   std::string_view after;               ///< from the address, at most to the end of its function
-  std::optional<std::uint64_t> offset;  ///< of the address in its function; see CodeFinder::place()
+  std::optional<std::uint64_t> offset;  ///< of the address in its function; see CodeReader::place()
 };
 
 /// Runtime code, as a jitdump has it.
@@ -64,26 +64,26 @@ std::optional<DumpedCode> find_dumped(const UnwindSpace::State& space, Address a
 /// All bytes of the code that the dump has.
 std::string_view code_of(const DumpedCode& dumped);
 
-/// Finds code in the files of a space, and facts about its functions.
-class CodeFinder {
+/// Reads code from the files of a space, and finds facts about its functions.
+class CodeReader {
  public:
-  CodeFinder(const UnwindSpace::State& space, FunctionBounds& functions) noexcept
+  CodeReader(const UnwindSpace::State& space, FunctionBounds& functions) noexcept
       : space_(space), functions_(functions) {}
 
   /// `region` covers the address. The views are valid until the next call.
-  CodeBytes bytes(const CodeRegion& region, Address address, std::uint64_t time);
+  CodeAround bytes(const CodeRegion& region, Address address, std::uint64_t time);
   /// Adds facts from symbols: the offset, and where the function ends. This may read the symbols,
   /// which is slow.
-  void place(const CodeRegion& region, Address address, CodeBytes& code) const;
+  void place(const CodeRegion& region, Address address, CodeAround& code) const;
 
  private:
-  CodeBytes of_module(const CodeRegion& region, Address address) const;
-  CodeBytes of_runtime(const CodeRegion& region, Address address, std::uint64_t time);
-  void read(const CodeRegion& region, Address address, CodeBytes& code);
+  CodeAround of_module(const CodeRegion& region, Address address) const;
+  CodeAround of_runtime(const CodeRegion& region, Address address, std::uint64_t time);
+  void read(const CodeRegion& region, Address address, CodeAround& code);
 
   const UnwindSpace::State& space_;
   FunctionBounds& functions_;
-  std::array<char, CodeBytes::kBefore + CodeBytes::kAfter> room_ = {};
+  std::array<char, CodeAround::kBefore + CodeAround::kAfter> room_ = {};
 };
 
 }  // namespace perfmap

@@ -43,7 +43,7 @@ bool has_prologue(const X86Words& words, std::string_view code) noexcept {
 }
 
 /// A function may do some work before it sets up its frame, so the prologue may follow.
-bool has_prologue_ahead(const X86Words& words, const CodeBytes& code) noexcept {
+bool has_prologue_ahead(const X86Words& words, const CodeAround& code) noexcept {
   constexpr std::uint64_t kFarFromBegin = 96;
   return code.offset && *code.offset < kFarFromBegin && has_prologue(words, code.after);
 }
@@ -56,7 +56,7 @@ bool is_padding(std::string_view before) noexcept {
 
 /// Entries of a PLT: jmp *GOT(%rip), or on i386 also jmp *GOT(%ebx); push $n; jmp PLT0, with endbr
 /// or bnd prefixes.
-std::optional<LeafFrame> plt_entry(const X86Words& words, const CodeBytes& code) noexcept {
+std::optional<LeafFrame> plt_entry(const X86Words& words, const CodeAround& code) noexcept {
   LeafFrame frame = words.nothing_pushed();
   frame.is_plt = true;
   std::string_view after = code.after;
@@ -74,7 +74,7 @@ std::optional<LeafFrame> plt_entry(const X86Words& words, const CodeBytes& code)
 }
 
 std::optional<LeafFrame> leaf_frame_x86(Machine machine, const X86Words& words,
-                                        const CodeBytes& code) noexcept {
+                                        const CodeAround& code) noexcept {
   const std::string_view after = code.after;
   const auto begins_with_return = [](std::string_view from) {
     return from.starts_with('\xc3') || from.starts_with('\xc2');
@@ -115,7 +115,7 @@ constexpr std::uint64_t pushed_bytes(std::uint32_t word) noexcept {
 
 constexpr LeafFrame kInLinkRegister{0, true, 0, std::nullopt, false};
 
-std::optional<LeafFrame> leaf_frame_aarch64(const CodeBytes& code) noexcept {
+std::optional<LeafFrame> leaf_frame_aarch64(const CodeAround& code) noexcept {
   constexpr std::uint32_t kReturn = 0xd65f03c0, kMoveFp = 0x910003fd;
   constexpr std::uint32_t kLandingPad = 0xd503245f, kSignReturn = 0xd503233f;
   const std::uint32_t next = word_at(code.after, 0);
@@ -135,14 +135,14 @@ std::optional<LeafFrame> leaf_frame_aarch64(const CodeBytes& code) noexcept {
 }
 
 /// ret, or the first instruction of a function.
-std::optional<LeafFrame> leaf_frame_riscv64(const CodeBytes& code) noexcept {
+std::optional<LeafFrame> leaf_frame_riscv64(const CodeAround& code) noexcept {
   if (code.offset == 0 || returns_to_link_register(Machine::riscv64, code.after))
     return kInLinkRegister;
   return std::nullopt;
 }
 
 /// bx lr, in either instruction set, or the first instruction of a function.
-std::optional<LeafFrame> leaf_frame_arm(const CodeBytes& code) noexcept {
+std::optional<LeafFrame> leaf_frame_arm(const CodeAround& code) noexcept {
   if (code.offset == 0 || returns_to_link_register(Machine::arm, code.after))
     return kInLinkRegister;
   return std::nullopt;
@@ -150,7 +150,7 @@ std::optional<LeafFrame> leaf_frame_arm(const CodeBytes& code) noexcept {
 
 }  // namespace
 
-bool wants_offset(Machine machine, const CodeBytes& code) noexcept {
+bool wants_offset(Machine machine, const CodeAround& code) noexcept {
   switch (machine) {
     case Machine::x86_64: return is_padding(code.before) || has_prologue(kX86_64, code.after);
     case Machine::x86: return is_padding(code.before) || has_prologue(kX86, code.after);
@@ -158,7 +158,7 @@ bool wants_offset(Machine machine, const CodeBytes& code) noexcept {
   }
 }
 
-std::optional<LeafFrame> leaf_frame(Machine machine, const CodeBytes& code) noexcept {
+std::optional<LeafFrame> leaf_frame(Machine machine, const CodeAround& code) noexcept {
   switch (machine) {
     case Machine::x86_64: return leaf_frame_x86(machine, kX86_64, code);
     case Machine::x86: return leaf_frame_x86(machine, kX86, code);

@@ -21,12 +21,12 @@ struct LeafFrame {
                                                      ///< return address, if not the link register
 };
 
-/// Whether the answer depends on CodeBytes::offset, which may not be known yet: the function may
+/// Whether the answer depends on CodeAround::offset, which may not be known yet: the function may
 /// begin here, or set up its frame soon.
-bool wants_offset(Machine machine, const CodeBytes& code) noexcept;
+bool wants_offset(Machine machine, const CodeAround& code) noexcept;
 
 /// Nothing if the code does not show it, as in the middle of a function.
-std::optional<LeafFrame> leaf_frame(Machine machine, const CodeBytes& code) noexcept;
+std::optional<LeafFrame> leaf_frame(Machine machine, const CodeAround& code) noexcept;
 
 /// Whether the next instruction returns to the link register, so that nothing is on the stack.
 /// False for machines without one.

@@ -98,7 +98,7 @@ bool is_coroutine_root(Machine machine, std::string_view before, std::string_vie
   });
 }
 
-std::optional<LeafFrame> fiber_switch_frame(Machine machine, const CodeBytes& code) noexcept {
+std::optional<LeafFrame> fiber_switch_frame(Machine machine, const CodeAround& code) noexcept {
   if (machine != Machine::x86_64) return std::nullopt;
   constexpr std::size_t kLea = 5, kInstruction = 3;
   constexpr std::uint64_t kWord = 8;

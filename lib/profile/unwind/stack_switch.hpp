@@ -19,7 +19,7 @@ bool is_coroutine_root(Machine machine, std::string_view before, std::string_vie
 /// Within jump_fcontext() and ontop_fcontext() of Boost.Context, which have no unwinding
 /// information: the caller on the stack that the stack pointer is on, which is the one that is left
 /// or the one that is resumed.
-std::optional<LeafFrame> fiber_switch_frame(Machine machine, const CodeBytes& code) noexcept;
+std::optional<LeafFrame> fiber_switch_frame(Machine machine, const CodeAround& code) noexcept;
 
 /// A function that calls another one on another stack than its own.
 struct StackSwitch {

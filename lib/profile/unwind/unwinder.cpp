@@ -155,12 +155,12 @@ class Walk {
 };
 
 template <class Arch>
-std::optional<LeafFrame> leaf_frame(CodeFinder& finder, const CodeRegion& region, Address pc,
+std::optional<LeafFrame> leaf_frame(CodeReader& finder, const CodeRegion& region, Address pc,
                                     std::uint64_t time) {
   if constexpr (Arch::kHasLinkRegister) {
     if (const auto plt = plt_frame(Arch::kMachine, region, pc)) return plt;
   }
-  CodeBytes code = finder.bytes(region, pc, time);
+  CodeAround code = finder.bytes(region, pc, time);
   if (wants_offset(Arch::kMachine, code)) finder.place(region, pc, code);
   return leaf_frame(Arch::kMachine, code);
 }
@@ -240,8 +240,8 @@ typename Walk<Arch>::Step Walk<Arch>::signal_return_without_rules(
     const std::optional<CodeRegion>& region) {
   if (region && region->module != nullptr) {
     if (is_return_) return Step::failed;
-    CodeFinder finder(space_, rules_.functions());
-    const CodeBytes code = finder.bytes(*region, pc(), time_);
+    CodeReader finder(space_, rules_.functions());
+    const CodeAround code = finder.bytes(*region, pc(), time_);
     const auto place = find_signal_return(Arch::kMachine, code.before, code.after);
     const auto at = place ? context_at(place->context, sp()) : std::nullopt;
     return at && is_context(*at) ? signal_return(place->context) : Step::failed;
@@ -262,7 +262,7 @@ template <class Arch>
 bool Walk<Arch>::leaf(UnwindRule::Kind kind, const std::optional<CodeRegion>& region) {
   std::optional<LeafFrame> frame;
   if (region) {
-    CodeFinder finder(space_, rules_.functions());
+    CodeReader finder(space_, rules_.functions());
     frame = leaf_frame<Arch>(finder, *region, pc(), time_);
   } else if (kind == UnwindRule::Kind::no_code) {
     // A call of a null pointer, or of freed code: the pc is the call's target.
@@ -457,7 +457,7 @@ template <class Arch>
 std::string_view Walk<Arch>::code_before(Address address) {
   const std::optional<CodeRegion> region = find_code(space_, address - 1, time_);
   if (!region) return {};
-  CodeFinder finder(space_, rules_.functions());
+  CodeReader finder(space_, rules_.functions());
   return finder.bytes(*region, address, time_).before;
 }
 
@@ -465,8 +465,8 @@ template <class Arch>
 bool Walk<Arch>::is_call_before(Address address) {
   const std::optional<CodeRegion> region = find_code(space_, address - 1, time_);
   if (!region) return false;
-  CodeFinder finder(space_, rules_.functions());
-  const CodeBytes code = finder.bytes(*region, address, time_);
+  CodeReader finder(space_, rules_.functions());
+  const CodeAround code = finder.bytes(*region, address, time_);
   if (code.before.empty()) return region->module == nullptr && code.offset.value_or(0) != 0;
   return ends_with_call(Arch::kMachine, code.before).value_or(false);
 }
@@ -667,8 +667,8 @@ bool Walk<Arch>::was_on_other_stack(Address interrupted) const {
   if (!memory_.template was_cut_before<Word>(interrupted)) return true;
   const std::optional<CodeRegion> region = find_code(space_, trampoline.pc, time_);
   if (!region) return false;
-  CodeFinder finder(space_, rules_.functions());
-  const CodeBytes code = finder.bytes(*region, trampoline.pc, time_);
+  CodeReader finder(space_, rules_.functions());
+  const CodeAround code = finder.bytes(*region, trampoline.pc, time_);
   const auto place = find_signal_return(Arch::kMachine, code.before, code.after);
   const auto at = place ? context_at(place->context, trampoline.sp) : std::nullopt;
   std::uint64_t begin = 0, size = 0;

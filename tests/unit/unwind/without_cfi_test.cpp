@@ -4,7 +4,7 @@
 #include "support/unwind_world.hpp"
 #include "unwind/leaf.hpp"
 
-namespace perfmap {
+namespace perfmap::without_cfi_test {
 namespace {
 
 using namespace std::string_literals;
@@ -35,7 +35,7 @@ UserSample in_function(UnwindWorld& world, Address begin, std::size_t at) {
   return sample;
 }
 
-CodeBytes bytes_at(const std::string& code, std::size_t at) {
+CodeAround bytes_at(const std::string& code, std::size_t at) {
   const std::string_view all = code;
   return {all.substr(0, at), all.substr(at), at};
 }
@@ -252,4 +252,4 @@ TEST_CASE("a scan prefers calls of the function that it starts in", "[unwind]") 
   CHECK(first({7, 0x401205, 7, 8}) == "sampled 401010, scan 401205");
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::without_cfi_test
