@@ -10,7 +10,7 @@
 #include "perfmap/profile/process_tracker.hpp"
 #include "support/catch.hpp"
 
-namespace perfmap {
+namespace perfmap::address_space_property {
 namespace {
 
 /// For each address: the name of the mapped file and the offset of the byte.
@@ -259,4 +259,4 @@ TEST_CASE("changes of an address space are like those of a list of bytes",
   }
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::address_space_property

@@ -11,7 +11,7 @@
 #include "support/scratch.hpp"
 #include "support/skip.hpp"
 
-namespace perfmap {
+namespace perfmap::archive_property {
 namespace {
 
 using test::Scratch;
@@ -81,4 +81,4 @@ TEST_CASE("GNU tar and perfmap read each other's archives", "[archive][property]
   CHECK(files_of(scratch / "theirs/saved") == files);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::archive_property

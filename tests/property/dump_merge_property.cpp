@@ -11,7 +11,7 @@
 #include "support/random_dump.hpp"
 #include "support/written.hpp"
 
-namespace perfmap {
+namespace perfmap::dump_merge_property {
 namespace {
 
 std::string merged(const std::vector<Jitdump>& dumps, DumpMergeStats* stats = nullptr) {
@@ -180,4 +180,4 @@ TEST_CASE("a map converted to a dump gives the same names", "[merge][property]")
   CHECK(problems.total() == 0);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::dump_merge_property

@@ -11,7 +11,7 @@
 #include "support/dwarf_bytes.hpp"
 #include "support/package_oracle.hpp"
 
-namespace perfmap {
+namespace perfmap::dwp_property {
 namespace {
 
 using test::SectionBytes;
@@ -93,4 +93,4 @@ TEST_CASE("each unit of a package has its own parts, also by a naive reader", "[
   }
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::dwp_property

@@ -7,7 +7,7 @@
 #include "support/scratch.hpp"
 #include "support/tests_dir.hpp"
 
-namespace perfmap {
+namespace perfmap::elf_image_property {
 namespace {
 
 using test::dump_of;
@@ -122,4 +122,4 @@ TEST_CASE("the ELF file of a damaged dump is valid", "[elf][property]") {
   elf.rows();
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::elf_image_property

@@ -12,7 +12,7 @@
 #include "support/catch.hpp"
 #include "support/process_events.hpp"
 
-namespace perfmap {
+namespace perfmap::fork_property {
 namespace {
 
 constexpr Address kEnd = 48;
@@ -211,4 +211,4 @@ TEST_CASE("inherited memory has the same names as a copy of it", "[tracker][prop
   CHECK(named > 0);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::fork_property

@@ -7,7 +7,7 @@
 #include "perfmap/index.hpp"
 #include "support/catch.hpp"
 
-namespace perfmap {
+namespace perfmap::index_property {
 namespace {
 
 Map map_of(std::string text) { return Map(Input::from_text(std::move(text), "test.map")); }
@@ -185,4 +185,4 @@ TEST_CASE("thousands of scattered entries are found one by one and in batches",
   CHECK(problems.total() == 0);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::index_property

@@ -9,7 +9,7 @@
 #include "support/catch.hpp"
 #include "support/jitdump_bytes.hpp"
 
-namespace perfmap {
+namespace perfmap::jitdump_encode_property {
 namespace {
 
 auto fields(const LoadRecord& r) {
@@ -241,4 +241,4 @@ TEST_CASE("a name ends at its first NUL, and a record of 4 GiB or more is refuse
   CHECK(bytes.empty());
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::jitdump_encode_property

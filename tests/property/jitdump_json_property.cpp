@@ -6,7 +6,7 @@
 #include "support/random_dump.hpp"
 #include "support/written.hpp"
 
-namespace perfmap {
+namespace perfmap::jitdump_json_property {
 namespace {
 
 std::string json_of(const Jitdump& dump, bool lines, bool code, Diagnostics& problems) {
@@ -98,4 +98,4 @@ TEST_CASE("any JSON becomes a dump or an error", "[json][property]") {
   }
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::jitdump_json_property

@@ -7,7 +7,7 @@
 #include "support/jitdump_bytes.hpp"
 #include "support/random_dump.hpp"
 
-namespace perfmap {
+namespace perfmap::jitdump_property {
 namespace {
 
 /// The contents of a record, independent of its byte order.
@@ -137,4 +137,4 @@ TEST_CASE("with any corrupted bytes, reading stays inside the dump and continues
   CHECK(kept + 4 >= all.records.size() - 8);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::jitdump_property

@@ -7,7 +7,7 @@
 #include "support/catch.hpp"
 #include "support/written.hpp"
 
-namespace perfmap {
+namespace perfmap::json_property {
 namespace {
 
 using Plain = std::pair<AddressRange, std::string>;
@@ -92,4 +92,4 @@ TEST_CASE("damaged JSON is read, or refused with a location inside it", "[proper
   }
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::json_property

@@ -17,7 +17,7 @@
 #include "support/jitdump_bytes.hpp"
 #include "support/scratch.hpp"
 
-namespace perfmap {
+namespace perfmap::last_byte_property {
 namespace {
 
 __extension__ using Wide = unsigned __int128;
@@ -230,4 +230,4 @@ TEST_CASE("a timeline finds the last byte like any other", "[timeline][property]
   });
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::last_byte_property

@@ -11,7 +11,7 @@
 #include "support/frame_bytes.hpp"
 #include "support/lint_findings.hpp"
 
-namespace perfmap {
+namespace perfmap::lint_dumps_property {
 namespace {
 
 using test::dump_of;
@@ -165,4 +165,4 @@ TEST_CASE("a fixed dump has no safe fix left, and the same code at each time",
   }
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::lint_dumps_property

@@ -10,7 +10,7 @@
 
 using namespace std::string_literals;
 
-namespace perfmap {
+namespace perfmap::lint_lines_property {
 namespace {
 
 /// Lines built from valid and invalid parts, mostly in the right order.
@@ -204,4 +204,4 @@ TEST_CASE("after the safe fixes no rule has another safe fix", "[lint][property]
   }
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::lint_lines_property

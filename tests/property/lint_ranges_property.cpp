@@ -7,7 +7,7 @@
 #include "support/catch.hpp"
 #include "support/lint_findings.hpp"
 
-namespace perfmap {
+namespace perfmap::lint_ranges_property {
 namespace {
 
 struct Plain {
@@ -143,4 +143,4 @@ TEST_CASE("shadowed entries are those that own no byte", "[lint][property]") {
   CHECK(found == naive_shadowed(entries));
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::lint_ranges_property

@@ -7,7 +7,7 @@
 #include "support/catch.hpp"
 #include "support/tests_dir.hpp"
 
-namespace perfmap {
+namespace perfmap::names_property {
 namespace {
 
 bool inside(std::string_view part, std::string_view raw) {
@@ -75,4 +75,4 @@ TEST_CASE("real names with a changed byte, or truncated, are decoded", "[propert
   CHECK(lines > 40);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::names_property

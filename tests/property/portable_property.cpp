@@ -9,7 +9,7 @@
 #include "support/catch.hpp"
 #include "support/readers.hpp"
 
-namespace perfmap {
+namespace perfmap::portable_property {
 namespace {
 
 /// Lines of bad writers: crowded ranges, odd names and spellings, malformed lines.
@@ -119,4 +119,4 @@ TEST_CASE("a long name is truncated between two characters", "[names]") {
   CHECK(out == std::string(3999, 'x') + "…");
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::portable_property

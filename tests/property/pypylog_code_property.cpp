@@ -6,7 +6,7 @@
 #include "perfmap/pypylog.hpp"
 #include "support/catch.hpp"
 
-namespace perfmap {
+namespace perfmap::pypylog_code_property {
 namespace {
 
 constexpr Address kBase = 0x1000;
@@ -111,4 +111,4 @@ TEST_CASE("the code of loops equals a byte-by-byte simulation of memory", "[prop
   }
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::pypylog_code_property

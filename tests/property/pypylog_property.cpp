@@ -5,7 +5,7 @@
 #include "support/catch.hpp"
 #include "support/pypylog_oracle.hpp"
 
-namespace perfmap {
+namespace perfmap::pypylog_property {
 namespace {
 
 using test::PlainProfile;
@@ -137,4 +137,4 @@ TEST_CASE("the times of loops, and of categories, add up to the time of the log"
   CHECK(profile.ticks() == threads);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::pypylog_property

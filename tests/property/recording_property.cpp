@@ -6,7 +6,7 @@
 #include "support/compressed_records.hpp"
 #include "support/recording_reading.hpp"
 
-namespace perfmap::test {
+namespace perfmap::test::recording_property {
 namespace {
 
 /// Random numbers that depend only on the seed.
@@ -210,4 +210,4 @@ TEST_CASE("a written recording is read back in the order of a stable sort by tim
   }
 }
 
-}  // namespace perfmap::test
+}  // namespace perfmap::test::recording_property

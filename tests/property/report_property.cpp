@@ -9,7 +9,7 @@
 #include "support/catch.hpp"
 #include "support/stacks.hpp"
 
-namespace perfmap {
+namespace perfmap::report_property {
 namespace {
 
 using Names = std::vector<std::string>;  // of a stack, leaf first
@@ -152,4 +152,4 @@ TEST_CASE("a report equals counts made sample by sample", "[report][property]") 
   }
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::report_property

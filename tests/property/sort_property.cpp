@@ -6,7 +6,7 @@
 #include "map/segments.hpp"
 #include "support/catch.hpp"
 
-namespace perfmap {
+namespace perfmap::sort_property {
 namespace {
 
 using Row = std::tuple<std::uint64_t, std::uint32_t, std::uint64_t>;
@@ -88,4 +88,4 @@ TEST_CASE("more columns than fit the cache are sorted", "[property]") {
   check_against_stable_sort(random_rows(kShapes[7], 700'000, random));
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::sort_property

@@ -5,7 +5,7 @@
 #include "support/catch.hpp"
 #include "support/stacks.hpp"
 
-namespace perfmap {
+namespace perfmap::stacks_property {
 
 TEST_CASE("folded stacks equal those counted in a map of lines", "[stacks][property]") {
   const auto seed = GENERATE(range(0u, 100u));
@@ -51,4 +51,4 @@ TEST_CASE("folded stacks equal those counted in a map of lines", "[stacks][prope
   CHECK(samples == stacks.samples.size());
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::stacks_property

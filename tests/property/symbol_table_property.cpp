@@ -6,7 +6,7 @@
 #include "elf/symbol_table.hpp"
 #include "support/catch.hpp"
 
-namespace perfmap {
+namespace perfmap::symbol_table_property {
 namespace {
 
 constexpr std::uint64_t kSpan = 96;
@@ -170,4 +170,4 @@ TEST_CASE("blocks are not made for symbols too far apart", "[symbols]") {
   CHECK_FALSE(SymbolBlocks::of({}, {}, areas));
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::symbol_table_property

@@ -9,7 +9,7 @@
 #include "support/catch.hpp"
 #include "support/jitdump_bytes.hpp"
 
-namespace perfmap {
+namespace perfmap::timeline_property {
 namespace {
 
 struct Event {
@@ -146,4 +146,4 @@ TEST_CASE("a timeline equals memory that is written in the order of time", "[tim
   }
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::timeline_property

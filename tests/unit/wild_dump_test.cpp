@@ -12,7 +12,7 @@
 #include "support/tests_dir.hpp"
 #include "support/written.hpp"
 
-namespace perfmap {
+namespace perfmap::wild_dump_test {
 namespace {
 
 std::string wild(const std::string& name) { return test::tests_dir("/wild/" + name); }
@@ -95,4 +95,4 @@ TEST_CASE("real dumps are read without loss, and survive conversion to JSON and 
   CHECK(problems.total() == 0);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::wild_dump_test

@@ -10,7 +10,7 @@
 #include "support/catch.hpp"
 #include "support/tests_dir.hpp"
 
-namespace perfmap {
+namespace perfmap::wild_test {
 namespace {
 
 std::string wild(const std::string& name) { return test::tests_dir("/wild/" + name); }
@@ -167,4 +167,4 @@ TEST_CASE("without its tier a name is the same for all tiers", "[names]") {
   CHECK(without_tier("plain") == "plain");
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::wild_test

@@ -6,7 +6,7 @@
 #include "perfmap/profile/annotate.hpp"
 #include "support/catch.hpp"
 
-namespace perfmap {
+namespace perfmap::disassembler_test {
 namespace {
 
 constexpr CodeMachine kX64{EM_X86_64, true, std::endian::little};
@@ -123,4 +123,4 @@ TEST_CASE("other machines are unsupported, whether Capstone is installed or not"
   CHECK(opened.error().code == Errc::unsupported);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::disassembler_test

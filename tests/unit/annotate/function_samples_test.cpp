@@ -7,7 +7,7 @@
 #include "support/process_events.hpp"
 #include "support/stacks.hpp"
 
-namespace perfmap {
+namespace perfmap::function_samples_test {
 namespace {
 
 FrameFunction jit(std::string_view name, std::string_view tier = "") {
@@ -361,4 +361,4 @@ TEST_CASE("a dump without code bytes says so", "[annotate]") {
   CHECK(found[0].no_code == "the jitdump has no bytes of it");
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::function_samples_test

@@ -3,7 +3,7 @@
 #include "perfmap/profile/annotate.hpp"
 #include "support/catch.hpp"
 
-namespace perfmap {
+namespace perfmap::listing_test {
 namespace {
 
 /// push, mov (3 bytes), ret; lines 10 and 11 of a.c.
@@ -93,4 +93,4 @@ TEST_CASE("code is alive in its span, or always if that is unknown", "[annotate]
   CHECK_FALSE(code.is_alive_at(20));
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::listing_test

@@ -7,7 +7,7 @@
 #include "support/catch.hpp"
 #include "support/scratch.hpp"
 
-namespace perfmap {
+namespace perfmap::source_text_test {
 
 TEST_CASE("lines of source files are read, without their line ends", "[annotate]") {
   const test::Scratch scratch;
@@ -129,4 +129,4 @@ TEST_CASE("with a root, source files are below it, and no link leads out", "[ann
   CHECK_FALSE(text.line("/../outside.c", 1));
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::source_text_test

@@ -13,7 +13,7 @@
 #include "support/scratch.hpp"
 #include "support/tar_bytes.hpp"
 
-namespace perfmap {
+namespace perfmap::unpack_archive_test {
 namespace {
 
 using namespace std::string_literals;
@@ -333,4 +333,4 @@ TEST_CASE("an existing file is not overwritten", "[archive]") {
   CHECK(test::read_file(scratch / "victim") == "before");
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::unpack_archive_test

@@ -10,7 +10,7 @@
 #include "support/catch.hpp"
 #include "support/scratch.hpp"
 
-namespace perfmap {
+namespace perfmap::write_archive_test {
 namespace {
 
 using test::Scratch;
@@ -105,4 +105,4 @@ TEST_CASE("a directory that cannot be read leaves no archive", "[archive]") {
   CHECK_FALSE(write_archive(scratch / "link", scratch / "a.tar.zst"));
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::write_archive_test

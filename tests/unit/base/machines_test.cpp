@@ -4,7 +4,7 @@
 
 #include "support/catch.hpp"
 
-using namespace perfmap;
+namespace perfmap::machines_test {
 
 namespace {
 
@@ -73,3 +73,5 @@ TEST_CASE("machines: an empty, unknown or lying name or number is no machine", "
   CHECK_FALSE(runs(*find_machine(std::uint32_t{EM_386}), EM_X86_64));
   CHECK(runs(*find_machine(std::uint32_t{EM_X86_64}), EM_386));
 }
+
+}  // namespace perfmap::machines_test

@@ -12,7 +12,7 @@
 
 #include "support/catch.hpp"
 
-using namespace perfmap;
+namespace perfmap::parallel_test {
 
 TEST_CASE("parallel_for: each number is used exactly once, for any number of threads") {
   for (const std::size_t threads : {0, 1, 2, 7, 64}) {
@@ -57,3 +57,5 @@ TEST_CASE("parallel_for: without threads from the system, the caller does all th
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(status == 0);
 }
+
+}  // namespace perfmap::parallel_test

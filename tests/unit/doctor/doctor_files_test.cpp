@@ -8,7 +8,7 @@
 #include "support/jitdump_bytes.hpp"
 #include "support/skip.hpp"
 
-namespace perfmap {
+namespace perfmap::doctor_files_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -284,4 +284,4 @@ TEST_CASE("a child's memory counts as named if the map of its living parent name
   }
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::doctor_files_test

@@ -6,7 +6,7 @@
 #include "support/fake_process.hpp"
 #include "support/recorded_fake_process.hpp"
 
-namespace perfmap::test {
+namespace perfmap::test::doctor_flags_test {
 namespace {
 
 using Strings = std::vector<std::string>;
@@ -137,4 +137,4 @@ TEST_CASE("a log at the proposed path is used unless it is too old", "[doctor]")
   CHECK(fix().starts_with("PYPYLOG="));
 }
 
-}  // namespace perfmap::test
+}  // namespace perfmap::test::doctor_flags_test

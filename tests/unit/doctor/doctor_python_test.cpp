@@ -5,7 +5,7 @@
 #include "support/jitdump_bytes.hpp"
 #include "support/recorded_fake_process.hpp"
 
-namespace perfmap::test {
+namespace perfmap::test::doctor_python_test {
 namespace {
 
 using Strings = std::vector<std::string>;
@@ -151,4 +151,4 @@ TEST_CASE("perf's environment reaches only the processes that perf starts", "[do
         "-X perf_jit");
 }
 
-}  // namespace perfmap::test
+}  // namespace perfmap::test::doctor_python_test

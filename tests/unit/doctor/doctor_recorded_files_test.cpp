@@ -8,7 +8,7 @@
 #include "support/recorded_fake_process.hpp"
 #include "support/written.hpp"
 
-namespace perfmap::test {
+namespace perfmap::test::doctor_recorded_files_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -333,4 +333,4 @@ TEST_CASE("text and JSON contain the files that were looked for", "[doctor]") {
   CHECK(json.find("\"early_ends\":[]") != std::string::npos);
 }
 
-}  // namespace perfmap::test
+}  // namespace perfmap::test::doctor_recorded_files_test

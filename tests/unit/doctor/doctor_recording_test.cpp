@@ -4,7 +4,7 @@
 #include "support/recorded_fake_process.hpp"
 #include "support/written.hpp"
 
-namespace perfmap::test {
+namespace perfmap::test::doctor_recording_test {
 namespace {
 
 std::string fix_of(const RecordingDiagnosis& diagnosis, std::string_view id) {
@@ -261,4 +261,4 @@ TEST_CASE("bytes of a recording are escaped in the report", "[doctor]") {
   CHECK(text.find("no problem found") != std::string::npos);
 }
 
-}  // namespace perfmap::test
+}  // namespace perfmap::test::doctor_recording_test

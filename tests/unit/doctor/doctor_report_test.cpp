@@ -6,7 +6,7 @@
 
 #include "support/fake_process.hpp"
 
-namespace perfmap {
+namespace perfmap::doctor_report_test {
 namespace {
 
 using test::FakeProcess;
@@ -160,4 +160,4 @@ TEST_CASE("kernel settings are reported if they limit the reader", "[doctor]") {
   CHECK(ids_with(1000, "nonsense", "").empty());
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::doctor_report_test

@@ -6,7 +6,7 @@
 #include "perfmap/text.hpp"
 #include "support/fake_process.hpp"
 
-namespace perfmap {
+namespace perfmap::doctor_runtime_test {
 namespace {
 
 using test::FakeProcess;
@@ -346,4 +346,4 @@ TEST_CASE("a shell reads quoted words back unchanged", "[doctor]") {
   CHECK(shell_word("\xff\\") == "\"$(printf '\\377\\\\')\"");
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::doctor_runtime_test

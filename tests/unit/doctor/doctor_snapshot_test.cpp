@@ -2,7 +2,7 @@
 
 #include "support/fake_process.hpp"
 
-namespace perfmap::test {
+namespace perfmap::test::doctor_snapshot_test {
 namespace {
 
 using Strings = std::vector<std::string>;
@@ -66,4 +66,4 @@ TEST_CASE("the fix for a JVM in a snapshot without a map is jcmd on the living J
             "nsenter --target 42 --mount --pid -- jcmd 3 Compiler.perfmap");
 }
 
-}  // namespace perfmap::test
+}  // namespace perfmap::test::doctor_snapshot_test

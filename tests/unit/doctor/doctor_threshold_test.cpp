@@ -5,7 +5,7 @@
 #include "support/recording_bytes.hpp"
 #include "support/recording_reading.hpp"
 
-namespace perfmap::test {
+namespace perfmap::test::doctor_threshold_test {
 namespace {
 
 /// The level of the finding for `lost` events among `samples` samples, or "".
@@ -50,4 +50,4 @@ TEST_CASE("a share below 1 % is printed as under 1 %", "[doctor]") {
   CHECK(percent_text(99, 100) == "99 %");
 }
 
-}  // namespace perfmap::test
+}  // namespace perfmap::test::doctor_threshold_test

@@ -3,7 +3,7 @@
 #include "doctor/recording.hpp"
 #include "support/recorded_fake_process.hpp"
 
-namespace perfmap::test {
+namespace perfmap::test::end_findings_test {
 namespace {
 
 using Strings = std::vector<std::string>;
@@ -336,4 +336,4 @@ TEST_CASE("ends of stacks are counted by file, with the most frequent function",
   CHECK(counter.ended(41).empty());
 }
 
-}  // namespace perfmap::test
+}  // namespace perfmap::test::end_findings_test

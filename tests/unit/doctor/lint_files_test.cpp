@@ -8,7 +8,7 @@
 #include "support/linted_process.hpp"
 #include "support/skip.hpp"
 
-namespace perfmap {
+namespace perfmap::lint_files_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -196,4 +196,4 @@ TEST_CASE("unreadable memory does not hide the files, and an unused pid is no er
   CHECK(absent->unread.empty());
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::lint_files_test

@@ -9,7 +9,7 @@
 #include "support/elf_bytes.hpp"
 #include "support/linted_process.hpp"
 
-namespace perfmap {
+namespace perfmap::lint_memory_test {
 namespace {
 
 using test::DumpBytes;
@@ -135,4 +135,4 @@ TEST_CASE("ignored rules report nothing", "[lint-process]") {
   CHECK(problems.total() == 0);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::lint_memory_test

@@ -8,7 +8,7 @@
 #include "support/recording_reading.hpp"
 #include "support/scratch.hpp"
 
-namespace perfmap::test {
+namespace perfmap::test::lint_recording_test {
 namespace {
 
 constexpr std::uint64_t kSecond = 1000000000;
@@ -161,4 +161,4 @@ TEST_CASE("XF005: a map older than the recording is reported", "[lint-recording]
   }
 }
 
-}  // namespace perfmap::test
+}  // namespace perfmap::test::lint_recording_test

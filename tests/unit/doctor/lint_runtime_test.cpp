@@ -6,7 +6,7 @@
 #include "support/catch.hpp"
 #include "support/linted_process.hpp"
 
-namespace perfmap {
+namespace perfmap::lint_runtime_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -105,4 +105,4 @@ TEST_CASE("PM094: a fork without a map of a Python program with a map is reporte
   }
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::lint_runtime_test

@@ -7,7 +7,7 @@
 #include "perfmap/text.hpp"
 #include "support/catch.hpp"
 
-namespace perfmap::test {
+namespace perfmap::test::record_command_test {
 namespace {
 
 using Strings = std::vector<std::string>;
@@ -93,4 +93,4 @@ TEST_CASE("a shell reads any quoted word back unchanged", "[doctor]") {
   }
 }
 
-}  // namespace perfmap::test
+}  // namespace perfmap::test::record_command_test

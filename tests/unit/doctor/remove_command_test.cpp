@@ -9,7 +9,7 @@
 #include "support/scratch.hpp"
 #include "support/skip.hpp"
 
-namespace perfmap::test {
+namespace perfmap::test::remove_command_test {
 namespace {
 
 constexpr uid_t kReader = 12345;
@@ -77,4 +77,4 @@ TEST_CASE("removing a directory of another user needs sudo", "[doctor]") {
   CHECK(remove_command(path, kReader) == "rm -r " + path);
 }
 
-}  // namespace perfmap::test
+}  // namespace perfmap::test::remove_command_test

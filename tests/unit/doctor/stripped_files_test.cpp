@@ -5,7 +5,7 @@
 #include "support/catch.hpp"
 #include "support/elf_bytes.hpp"
 
-namespace perfmap::test {
+namespace perfmap::test::stripped_files_test {
 namespace {
 
 struct StrippedCase {
@@ -154,4 +154,4 @@ TEST_CASE("a file without .symtab and .gnu_debugdata counts as stripped", "[doct
   CHECK_FALSE(found[1].has_build_id);
 }
 
-}  // namespace perfmap::test
+}  // namespace perfmap::test::stripped_files_test

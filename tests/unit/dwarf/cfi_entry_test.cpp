@@ -5,7 +5,7 @@
 #include "support/catch.hpp"
 #include "support/cfi_bytes.hpp"
 
-using namespace perfmap;
+namespace perfmap::cfi_entry_test {
 using namespace std::string_literals;
 using test::CfiBytes;
 
@@ -220,3 +220,5 @@ TEST_CASE("truncated or corrupted frames are read only up to their end", "[cfi]"
     }
   }
 }
+
+}  // namespace perfmap::cfi_entry_test

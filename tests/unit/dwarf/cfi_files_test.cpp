@@ -11,7 +11,7 @@
 #include "support/elf_bytes.hpp"
 #include "support/scratch.hpp"
 
-using namespace perfmap;
+namespace perfmap::cfi_files_test {
 
 namespace {
 
@@ -276,3 +276,5 @@ TEST_CASE("rules of object files are not read", "[cfi]") {
   std::memcpy(file.data() + offsetof(Elf64_Ehdr, e_type), &type, sizeof type);
   CHECK_FALSE(cfi_of(*open(file)).row_at(symbol.begin));
 }
+
+}  // namespace perfmap::cfi_files_test

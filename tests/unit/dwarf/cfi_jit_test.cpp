@@ -4,7 +4,7 @@
 #include "support/catch.hpp"
 #include "support/tests_dir.hpp"
 
-using namespace perfmap;
+namespace perfmap::cfi_jit_test {
 
 TEST_CASE("frames of a Node.js dump give rules for its functions only", "[cfi]") {
   auto input = Input::open(test::tests_dir("/wild/node/jit-3021-samples.dump"));
@@ -40,3 +40,5 @@ TEST_CASE("frames of a Node.js dump give rules for its functions only", "[cfi]")
   CHECK(functions > 10);
   CHECK(with_frame_pointer >= functions / 2);
 }
+
+}  // namespace perfmap::cfi_jit_test

@@ -9,7 +9,7 @@
 #include "support/sanitizer.hpp"
 #include "support/skip.hpp"
 
-using namespace perfmap;
+namespace perfmap::cfi_oracle_test {
 
 namespace {
 
@@ -108,3 +108,5 @@ TEST_CASE("rules of real files equal those of libdw", "[cfi]") {
   }
   CHECK(rows > 5'000);
 }
+
+}  // namespace perfmap::cfi_oracle_test

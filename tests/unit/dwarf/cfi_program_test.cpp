@@ -2,7 +2,7 @@
 #include "support/catch.hpp"
 #include "support/cfi_bytes.hpp"
 
-using namespace perfmap;
+namespace perfmap::cfi_program_test {
 using namespace std::string_literals;
 using test::CfiBytes;
 
@@ -215,3 +215,5 @@ TEST_CASE("a row contains whether an aarch64 return address is signed", "[cfi]")
   CHECK(row(program, 4, cie, test::kArm)->registers[30] == register_rule(RegisterHow::unspecified));
   CHECK_FALSE(row("\x2d"));  // ignored on another machine
 }
+
+}  // namespace perfmap::cfi_program_test

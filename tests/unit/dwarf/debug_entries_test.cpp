@@ -6,7 +6,7 @@
 #include "support/catch.hpp"
 #include "support/dwarf_bytes.hpp"
 
-namespace perfmap {
+namespace perfmap::debug_entries_test {
 namespace {
 
 using test::elf_with;
@@ -60,4 +60,4 @@ TEST_CASE("entries with abbreviation codes of any length are skipped", "[lines]"
   }
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::debug_entries_test

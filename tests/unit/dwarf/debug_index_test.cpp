@@ -12,7 +12,7 @@
 #include "support/dwarf_bytes.hpp"
 #include "support/scratch.hpp"
 
-namespace perfmap {
+namespace perfmap::debug_index_test {
 namespace {
 
 using test::elf_with;
@@ -362,4 +362,4 @@ TEST_CASE("a file whose owner changes its header while it is opened is read safe
   CHECK(bad > 0);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::debug_index_test

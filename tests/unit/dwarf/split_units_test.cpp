@@ -8,7 +8,7 @@
 #include "support/dwarf_bytes.hpp"
 #include "support/scratch.hpp"
 
-namespace perfmap {
+namespace perfmap::split_units_test {
 namespace {
 
 using test::elf_with;
@@ -271,4 +271,4 @@ TEST_CASE("a damaged package index names nothing and does not hang", "[lines][dw
   }
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::split_units_test

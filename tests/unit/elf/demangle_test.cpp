@@ -4,7 +4,7 @@
 
 #include "support/catch.hpp"
 
-namespace perfmap {
+namespace perfmap::demangle_test {
 namespace {
 
 /// The demangled name, or the name itself.
@@ -298,4 +298,4 @@ TEST_CASE("accepted C++ names expand to at most 16 MiB", "[demangle][hostile]") 
   CHECK(readable > 300);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::demangle_test

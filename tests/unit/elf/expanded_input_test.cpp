@@ -5,7 +5,7 @@
 #include "perfmap/profile/module.hpp"
 #include "support/catch.hpp"
 
-namespace perfmap {
+namespace perfmap::expanded_input_test {
 namespace {
 
 using namespace std::string_literals;
@@ -118,4 +118,4 @@ TEST_CASE("a decompression bomb expands to at most the maximum", "[compression]"
   CHECK(bounded.error().message == "cannot expand x.map.z: more than 2 MiB: unpack it first");
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::expanded_input_test

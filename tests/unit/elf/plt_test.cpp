@@ -3,7 +3,7 @@
 #include "support/catch.hpp"
 #include "support/elf_bytes.hpp"
 
-namespace perfmap {
+namespace perfmap::plt_test {
 namespace {
 
 using namespace std::string_view_literals;
@@ -138,4 +138,4 @@ TEST_CASE("slots of an i386 PLT are absolute or relative to the GOT", "[linkage]
   CHECK(list(*module_of(elf)) == "3000+10 puts@plt\n3010+10 exit@plt\n");
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::plt_test

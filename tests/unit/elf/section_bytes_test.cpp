@@ -10,7 +10,7 @@
 #include "support/catch.hpp"
 #include "support/dwarf_bytes.hpp"
 
-namespace perfmap {
+namespace perfmap::section_bytes_test {
 namespace {
 
 using test::elf_with;
@@ -136,4 +136,4 @@ TEST_CASE("debug sections that cannot be decompressed are reported", "[lines][ho
   CHECK(longer->stats().damage == ".debug_info: damaged compressed section");
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::section_bytes_test

@@ -3,7 +3,7 @@
 #include "inject/elf_writer.hpp"
 #include "support/catch.hpp"
 
-namespace perfmap {
+namespace perfmap::sha1_test {
 namespace {
 
 std::string hex(Sha1 hash) {
@@ -38,4 +38,4 @@ TEST_CASE("SHA-1 does not depend on how the bytes are split", "[sha1]") {
   }
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::sha1_test

@@ -1,7 +1,7 @@
 #include "elf/symbol_table.hpp"
 #include "support/catch.hpp"
 
-namespace perfmap {
+namespace perfmap::symbol_blocks_test {
 
 TEST_CASE("a few symbols far apart, in code of up to 4 GiB, are found", "[symbols]") {
   using namespace std::string_view_literals;
@@ -27,4 +27,4 @@ TEST_CASE("a few symbols far apart, in code of up to 4 GiB, are found", "[symbol
   CHECK_FALSE(SymbolBlocks::of(found, {"a\0b\0c\0"sv}, CodeAreas({{kBase, kMax + 1}})));
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::symbol_blocks_test

@@ -4,7 +4,7 @@
 
 #include "support/catch.hpp"
 
-namespace perfmap {
+namespace perfmap::symbol_ranges_test {
 namespace {
 
 std::uint32_t owner_by_scan(const std::vector<SymbolRanges::RangeOwner>& owners,
@@ -42,4 +42,4 @@ TEST_CASE("no ranges give no owner, and a range may end at the last address", "[
   CHECK(last.find(UINT64_MAX - 3) == SymbolRanges::kNone);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::symbol_ranges_test

@@ -1,7 +1,7 @@
 #include "elf/demangle.hpp"
 #include "support/catch.hpp"
 
-namespace perfmap {
+namespace perfmap::utf8_text_test {
 
 TEST_CASE("Punycode is decoded as in RFC 3492", "[demangle]") {
   CHECK(decode_punycode("gre_6ka8i") ==
@@ -17,4 +17,4 @@ TEST_CASE("Punycode is decoded as in RFC 3492", "[demangle]") {
   CHECK_FALSE(decode_punycode("_UPPER"));
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::utf8_text_test

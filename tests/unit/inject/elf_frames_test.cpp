@@ -5,7 +5,7 @@
 #include "support/elf_of.hpp"
 #include "support/elf_reader.hpp"
 
-namespace perfmap {
+namespace perfmap::elf_frames_test {
 namespace {
 
 using test::DumpBytes;
@@ -180,4 +180,4 @@ TEST_CASE("call frame instructions are classified with their operands", "[frames
   CHECK_FALSE(can_be_moved("\x17"s));
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::elf_frames_test

@@ -5,7 +5,7 @@
 #include "support/elf_of.hpp"
 #include "support/elf_reader.hpp"
 
-namespace perfmap {
+namespace perfmap::elf_image_test {
 namespace {
 
 using test::DumpBytes;
@@ -180,4 +180,4 @@ TEST_CASE("the build id depends on the contents only", "[elf]") {
   CHECK(id("x") != id("y"));
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::elf_image_test

@@ -2,7 +2,7 @@
 #include "support/elf_of.hpp"
 #include "support/elf_reader.hpp"
 
-namespace perfmap {
+namespace perfmap::elf_limits_test {
 namespace {
 
 using test::DumpBytes;
@@ -114,4 +114,4 @@ TEST_CASE("a function that is cut into many parts has its lines once", "[elf]") 
   CHECK(made.bytes.size() < 2 * dump.size());
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::elf_limits_test

@@ -8,7 +8,7 @@
 #include "support/jitdump_bytes.hpp"
 #include "support/recording_bytes.hpp"
 
-namespace perfmap::test {
+namespace perfmap::test::inject_frames_test {
 namespace {
 
 constexpr Address kArena = 0x7f0000000000;
@@ -168,4 +168,4 @@ TEST_CASE("a dump without frames has no mapping for them", "[inject][frames]") {
   CHECK_FALSE(elf.section(".eh_frame"));
 }
 
-}  // namespace perfmap::test
+}  // namespace perfmap::test::inject_frames_test

@@ -7,7 +7,7 @@
 #include "support/jitdump_bytes.hpp"
 #include "support/recording_bytes.hpp"
 
-namespace perfmap::test {
+namespace perfmap::test::inject_test {
 namespace {
 
 EventShape monotonic() {
@@ -255,4 +255,4 @@ TEST_CASE("a dump that cannot be read is reported, and the recording is unchange
   CHECK(made.contents.records.size() == 1);
 }
 
-}  // namespace perfmap::test
+}  // namespace perfmap::test::inject_test

@@ -4,7 +4,7 @@
 #include "support/injected.hpp"
 #include "support/tests_dir.hpp"
 
-namespace perfmap::test {
+namespace perfmap::test::inject_wild_test {
 namespace {
 
 /// Escapes a name as in tests/wild.
@@ -76,4 +76,4 @@ TEST_CASE("a dump of a process that the recording does not have is reported", "[
   CHECK_FALSE(made.report.dumps[0].is_recorded);
 }
 
-}  // namespace perfmap::test
+}  // namespace perfmap::test::inject_wild_test

@@ -8,7 +8,7 @@
 #include "support/catch.hpp"
 #include "support/scratch.hpp"
 
-namespace perfmap {
+namespace perfmap::chunk_reader_test {
 namespace {
 
 using test::Scratch;
@@ -118,4 +118,4 @@ TEST_CASE("opening many files does not exhaust the descriptors", "[windows]") {
   for (const Input& input : inputs) CHECK(read_all(input, input.text()).text == input.text());
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::chunk_reader_test

@@ -16,7 +16,7 @@
 #include "support/scratch.hpp"
 #include "support/skip.hpp"
 
-namespace perfmap {
+namespace perfmap::found_file_test {
 namespace {
 
 const OpenPolicy kFound{.regular_only = true, .bounded = true};
@@ -98,4 +98,4 @@ TEST_CASE("no file system is listed twice, and none that has programs", "[hostil
   }
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::found_file_test

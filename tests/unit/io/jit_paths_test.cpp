@@ -14,7 +14,7 @@
 #include "support/scratch.hpp"
 #include "support/skip.hpp"
 
-namespace perfmap {
+namespace perfmap::jit_paths_test {
 namespace {
 
 using test::Scratch;
@@ -202,4 +202,4 @@ TEST_CASE("a map of a process in a container is found below its root by its inne
   CHECK(!find_process_map(17291, roots));
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::jit_paths_test

@@ -6,7 +6,7 @@
 #include "support/catch.hpp"
 #include "support/scratch.hpp"
 
-namespace perfmap {
+namespace perfmap::line_blocks_test {
 namespace {
 
 /// Writes `text` to a pipe, `piece` bytes at a time, and returns what is read from it; and whether
@@ -80,4 +80,4 @@ TEST_CASE("a folder is an error, and a missing file is not found", "[bytes]") {
   CHECK(LineBlocks::open(scratch / "missing").error().code == Errc::not_found);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::line_blocks_test

@@ -9,7 +9,7 @@
 #include "support/catch.hpp"
 #include "support/scratch.hpp"
 
-namespace perfmap {
+namespace perfmap::mapping_test {
 namespace {
 
 bool is_mapped(const std::string& path) {
@@ -42,4 +42,4 @@ TEST_CASE("a file stays mapped while its mapping lives, also after a move", "[in
   CHECK_FALSE(is_mapped(path));
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::mapping_test

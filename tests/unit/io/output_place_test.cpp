@@ -11,7 +11,7 @@
 #include "support/scratch.hpp"
 #include "support/skip.hpp"
 
-namespace perfmap {
+namespace perfmap::output_place_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -153,4 +153,4 @@ TEST_CASE("the directory of an output is the checked one, whatever its path lead
   CHECK(fs::is_empty(directory / "wrong"));
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::output_place_test

@@ -20,7 +20,7 @@
 #include "support/scratch.hpp"
 #include "support/skip.hpp"
 
-namespace perfmap {
+namespace perfmap::process_rights_test {
 namespace {
 
 constexpr uid_t kOther = 12345;
@@ -199,4 +199,4 @@ TEST_CASE("the rights of a process that has ended are not found", "[rights]") {
   CHECK(rights.error().code == Errc::not_found);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::process_rights_test

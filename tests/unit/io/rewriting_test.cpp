@@ -9,7 +9,7 @@
 #include "support/scratch.hpp"
 #include "support/skip.hpp"
 
-namespace perfmap {
+namespace perfmap::rewriting_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -163,4 +163,4 @@ TEST_CASE("a link to itself is not replaced", "[output]") {
   CHECK((!made || fs::is_symlink(directory / "loop")));
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::rewriting_test

@@ -10,7 +10,7 @@
 #include "support/changing_bytes.hpp"
 #include "support/jitdump_bytes.hpp"
 
-namespace perfmap {
+namespace perfmap::changing_dump_test {
 namespace {
 
 using test::ChangingFile;
@@ -90,4 +90,4 @@ TEST_CASE("jitdumps whose names change while they are merged", "[hostile][changi
   try_often([&] { CHECK(merged({one.path(), other.path()}).has_value()); });
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::changing_dump_test

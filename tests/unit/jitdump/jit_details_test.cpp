@@ -10,7 +10,7 @@
 #include "support/scratch.hpp"
 #include "support/tests_dir.hpp"
 
-namespace perfmap {
+namespace perfmap::jit_details_test {
 namespace {
 
 using test::dump_of;
@@ -296,4 +296,4 @@ TEST_CASE("each line of a real V8 dump is inside its function and has its file",
         std::set<std::string_view>{"/tmp/corpus-work/src/node/workload.js", "node:internal/util"});
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::jit_details_test

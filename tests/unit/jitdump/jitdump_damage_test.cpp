@@ -3,7 +3,7 @@
 
 #include "support/jitdump_reading.hpp"
 
-namespace perfmap {
+namespace perfmap::jitdump_damage_test {
 namespace {
 
 using test::dump_of;
@@ -96,4 +96,4 @@ TEST_CASE("damage throughout a large file costs linear time", "[jitdump][hostile
   CHECK(bytes + reader.lost_bytes() + JitdumpHeader::kSize == dump.bytes().size());
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::jitdump_damage_test

@@ -6,7 +6,7 @@
 
 #include "support/jitdump_reading.hpp"
 
-namespace perfmap {
+namespace perfmap::jitdump_resync_test {
 namespace {
 
 using test::dump_of;
@@ -73,4 +73,4 @@ TEST_CASE("FF 00 as the first file name of a record is a name", "[jitdump]") {
   CHECK((*lines)[1].file_repeats);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::jitdump_resync_test

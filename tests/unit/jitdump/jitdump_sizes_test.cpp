@@ -9,7 +9,7 @@
 #include "support/catch.hpp"
 #include "support/jitdump_bytes.hpp"
 
-namespace perfmap {
+namespace perfmap::jitdump_sizes_test {
 namespace {
 
 using test::dump_of;
@@ -227,4 +227,4 @@ TEST_CASE("code past the end of the address space is truncated there", "[timelin
   CHECK(found->doubts.has(Doubt::clamped_range));
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::jitdump_sizes_test

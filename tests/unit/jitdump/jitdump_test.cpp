@@ -6,7 +6,7 @@
 #include "support/catch.hpp"
 #include "support/jitdump_reading.hpp"
 
-namespace perfmap {
+namespace perfmap::jitdump_test {
 namespace {
 
 using test::dump_of;
@@ -204,4 +204,4 @@ TEST_CASE("unwinding information with inconsistent sizes is not decoded", "[jitd
   CHECK(reading.odd_sizes == std::vector<std::string>{"JD212"});
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::jitdump_test

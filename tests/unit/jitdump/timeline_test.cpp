@@ -11,7 +11,7 @@
 #include "support/jitdump_bytes.hpp"
 #include "support/scratch.hpp"
 
-namespace perfmap {
+namespace perfmap::timeline_test {
 namespace {
 
 using test::dump_of;
@@ -218,4 +218,4 @@ TEST_CASE("chosen code indices cannot make MOVEs slow", "[timeline][hostile]") {
   CHECK(name_at(timeline_of(bytes), 0x10) == "f");
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::timeline_test

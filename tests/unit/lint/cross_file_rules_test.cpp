@@ -5,7 +5,7 @@
 #include "support/catch.hpp"
 #include "support/lint_findings.hpp"
 
-namespace perfmap {
+namespace perfmap::cross_file_rules_test {
 namespace {
 
 using test::DumpBytes;
@@ -121,4 +121,4 @@ TEST_CASE("two maps of one process are reported at the second", "[lint][together
                     {"/proc/9/root/tmp/perf-1.map", kMap}}) == std::vector<Places>{{}, {}});
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::cross_file_rules_test

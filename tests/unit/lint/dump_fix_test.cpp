@@ -9,7 +9,7 @@
 
 using namespace std::string_literals;
 
-namespace perfmap {
+namespace perfmap::dump_fix_test {
 namespace {
 
 using test::dump_of;
@@ -120,4 +120,4 @@ TEST_CASE("bytes that a forked child wrote twice are read the same way after a f
   CHECK(fixed_dump(dump_of(expected)) == expected);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::dump_fix_test

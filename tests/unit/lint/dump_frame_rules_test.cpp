@@ -10,7 +10,7 @@
 
 using namespace std::string_literals;
 
-namespace perfmap {
+namespace perfmap::dump_frame_rules_test {
 namespace {
 
 using test::DumpBytes;
@@ -67,4 +67,4 @@ TEST_CASE("an entry that ends one byte after its frame is reported", "[lint][jit
   CHECK(places(17) == 1);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::dump_frame_rules_test

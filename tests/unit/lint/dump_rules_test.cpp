@@ -10,7 +10,7 @@
 
 using namespace std::string_literals;
 
-namespace perfmap {
+namespace perfmap::dump_rules_test {
 namespace {
 
 using test::DumpBytes;
@@ -286,4 +286,4 @@ TEST_CASE("more than 50 000 functions are reported", "[lint][jitdump]") {
   CHECK(found.items()[0].rule->id == rule::kManyLoads.id);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::dump_rules_test

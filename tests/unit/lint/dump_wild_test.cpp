@@ -4,7 +4,7 @@
 #include "support/frame_bytes.hpp"
 #include "support/lint_findings.hpp"
 
-namespace perfmap {
+namespace perfmap::dump_wild_test {
 namespace {
 
 using test::DumpBytes;
@@ -60,4 +60,4 @@ TEST_CASE("a million loads over one page are all checked", "[lint][jitdump]") {
   CHECK(problems.items().size() == 4);  // and JD206, JD307
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::dump_wild_test

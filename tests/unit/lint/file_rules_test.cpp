@@ -8,7 +8,7 @@
 #include "support/scratch.hpp"
 #include "support/skip.hpp"
 
-namespace perfmap {
+namespace perfmap::file_rules_test {
 namespace {
 
 using Places = std::vector<std::string>;
@@ -102,4 +102,4 @@ TEST_CASE("a map that a process writes is reported if it is not in /tmp or a con
   CHECK(directory_findings(directory.write("copy/" + name, kText)).empty());
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::file_rules_test

@@ -2,7 +2,7 @@
 #include "support/catch.hpp"
 #include "support/lint_findings.hpp"
 
-namespace perfmap {
+namespace perfmap::image_rules_test {
 namespace {
 
 const std::string kGuid = "{0c1a2b3c-0000-0000-0000-000000000000}";
@@ -113,4 +113,4 @@ TEST_CASE("the statistics of a list of images", "[images]") {
   CHECK(info.last == 0x30);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::image_rules_test

@@ -7,7 +7,7 @@
 
 using namespace std::string_literals;
 
-namespace perfmap {
+namespace perfmap::line_fix_test {
 namespace {
 
 std::string applied(const LineChange& change, std::string text) {
@@ -71,4 +71,4 @@ TEST_CASE("a finding that is not of the text has no line fix", "[lint]") {
   CHECK_FALSE(line_fix(empty, ""));
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::line_fix_test

@@ -8,7 +8,7 @@
 
 using namespace std::string_literals;
 
-namespace perfmap {
+namespace perfmap::lint_rules_test {
 namespace {
 
 using test::lint_text;
@@ -272,4 +272,4 @@ TEST_CASE("each rule has an explanation", "[lint]") {
   }
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::lint_rules_test

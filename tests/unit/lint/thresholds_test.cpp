@@ -7,7 +7,7 @@
 #include "support/catch.hpp"
 #include "support/lint_findings.hpp"
 
-namespace perfmap {
+namespace perfmap::thresholds_test {
 namespace {
 
 /// The number of findings of a rule in a map.
@@ -87,4 +87,4 @@ TEST_CASE("an address inside a name counts if it has nine digits or a prefix", "
   CHECK(count_of("PM008", entry("py::foo123456789 12345678 py::other")) == 1);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::thresholds_test

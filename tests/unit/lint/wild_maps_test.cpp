@@ -4,7 +4,7 @@
 #include "support/lint_findings.hpp"
 #include "support/tests_dir.hpp"
 
-namespace perfmap {
+namespace perfmap::wild_maps_test {
 namespace {
 
 using Rules = std::set<std::string>;
@@ -33,4 +33,4 @@ TEST_CASE("heuristic rules have no false positives in real maps of Node and HotS
   CHECK(rules_in("java/perf-5404.map") == hotspot);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::wild_maps_test

@@ -9,7 +9,7 @@
 #include "perfmap/index.hpp"
 #include "support/catch.hpp"
 
-namespace perfmap {
+namespace perfmap::batch_test {
 namespace {
 
 /// Space for addresses between two inaccessible pages.
@@ -62,4 +62,4 @@ TEST_CASE("a batch reads no address outside its span, in order or not", "[index]
   }
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::batch_test

@@ -17,7 +17,7 @@
 #include "support/catch.hpp"
 #include "support/changing_bytes.hpp"
 
-namespace perfmap {
+namespace perfmap::changing_map_test {
 namespace {
 
 using test::ChangingFile;
@@ -146,4 +146,4 @@ TEST_CASE("the escapes of a name that changes have room", "[hostile][changing]")
   CHECK(all);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::changing_map_test

@@ -7,7 +7,7 @@
 #include "perfmap/merge.hpp"
 #include "support/catch.hpp"
 
-namespace perfmap {
+namespace perfmap::diff_test {
 namespace {
 
 using Kind = NameChange::Kind;
@@ -94,4 +94,4 @@ TEST_CASE("a hundred thousand ranges of one name are compared in linear time", "
   CHECK(diff_maps(map_of(before), map_of(after), ignored, [](const NameChange&) {}) == 100'000);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::diff_test

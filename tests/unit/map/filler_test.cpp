@@ -13,7 +13,7 @@
 #include "support/readers.hpp"
 #include "support/scratch.hpp"
 
-namespace perfmap {
+namespace perfmap::filler_test {
 namespace {
 
 const std::string kFiller = "0 0 " + std::string(200, '.') + "\n";
@@ -145,4 +145,4 @@ TEST_CASE("an index that follows a map with filler equals one of the final map",
   }
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::filler_test

@@ -16,7 +16,7 @@
 #include "support/catch.hpp"
 #include "support/scratch.hpp"
 
-namespace perfmap {
+namespace perfmap::hostile_test {
 namespace {
 
 using test::Scratch;
@@ -251,4 +251,4 @@ TEST_CASE("a stream is read to its end, up to a maximum", "[hostile]") {
   CHECK(directory.error().sys_errno == EISDIR);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::hostile_test

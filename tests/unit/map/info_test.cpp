@@ -4,7 +4,7 @@
 
 #include "support/catch.hpp"
 
-namespace perfmap {
+namespace perfmap::info_test {
 namespace {
 
 Map map_of(std::string text) { return Map(Input::from_text(std::move(text), "test.map")); }
@@ -62,4 +62,4 @@ TEST_CASE("groups are sorted by bytes, then entries, then key", "[info]") {
   CHECK(keys_of(text, GroupBy::tier) == Keys{"interpreted 2 48", " 2 33", "turbofan 1 16"});
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::info_test

@@ -6,7 +6,7 @@
 #include "perfmap/map.hpp"
 #include "support/catch.hpp"
 
-namespace perfmap {
+namespace perfmap::map_line_test {
 namespace {
 
 Map map_of(std::string text) { return Map(Input::from_text(std::move(text), "test.map")); }
@@ -166,4 +166,4 @@ TEST_CASE("all problems are counted, but only a limited number per rule is kept"
   CHECK(found.total() == 1000);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::map_line_test

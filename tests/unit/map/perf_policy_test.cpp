@@ -6,7 +6,7 @@
 #include "perfmap/index.hpp"
 #include "support/catch.hpp"
 
-namespace perfmap {
+namespace perfmap::perf_policy_test {
 namespace {
 
 Index perf_index(const std::string& text) {
@@ -91,4 +91,4 @@ TEST_CASE("overlaps are resolved as by perf's tree", "[index][perf]") {
   })));
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::perf_policy_test

@@ -17,7 +17,7 @@
 #include "support/readers.hpp"
 #include "support/scratch.hpp"
 
-namespace perfmap {
+namespace perfmap::traps_test {
 namespace {
 
 using test::Scratch;
@@ -255,4 +255,4 @@ TEST_CASE("a long name is truncated to a prefix of its escaped form", "[traps]")
   }
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::traps_test

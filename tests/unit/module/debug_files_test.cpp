@@ -9,7 +9,7 @@
 #include "support/elf_bytes.hpp"
 #include "support/scratch.hpp"
 
-namespace perfmap {
+namespace perfmap::debug_files_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -190,4 +190,4 @@ TEST_CASE("a module keeps no file descriptor open", "[debug-files]") {
   CHECK(count() == before);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::debug_files_test

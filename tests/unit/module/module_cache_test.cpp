@@ -8,7 +8,7 @@
 #include "support/elf_bytes.hpp"
 #include "support/scratch.hpp"
 
-namespace perfmap {
+namespace perfmap::module_cache_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -152,4 +152,4 @@ TEST_CASE("concurrent requests open each file once", "[module-cache]") {
   CHECK(cache.statistics().modules == kFiles);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::module_cache_test

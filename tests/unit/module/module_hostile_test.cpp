@@ -6,7 +6,7 @@
 #include "support/catch.hpp"
 #include "support/elf_bytes.hpp"
 
-namespace perfmap {
+namespace perfmap::module_hostile_test {
 namespace {
 
 using test::ElfBytes;
@@ -143,4 +143,4 @@ TEST_CASE("invalid xz data is not unpacked", "[module][hostile]") {
                                       6)));
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::module_hostile_test

@@ -3,7 +3,7 @@
 #include "support/catch.hpp"
 #include "support/elf_bytes.hpp"
 
-namespace perfmap {
+namespace perfmap::module_test {
 namespace {
 
 using test::ElfBytes;
@@ -208,4 +208,4 @@ TEST_CASE("for very many symbols the first look-ups equal those after the table 
   CHECK(early->symbol_count() == count);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::module_test

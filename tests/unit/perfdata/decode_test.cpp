@@ -3,7 +3,7 @@
 #include "support/recording_bytes.hpp"
 #include "support/recording_reading.hpp"
 
-namespace perfmap::test {
+namespace perfmap::test::decode_test {
 namespace {
 
 const auto kOrders = {std::endian::little, std::endian::big};
@@ -259,4 +259,4 @@ TEST_CASE("other records are decoded in either byte order", "[perfdata]") {
   CHECK(deferred->tid == 43);
 }
 
-}  // namespace perfmap::test
+}  // namespace perfmap::test::decode_test

@@ -6,7 +6,7 @@
 #include "support/compressed_records.hpp"
 #include "support/recording_reading.hpp"
 
-namespace perfmap::test {
+namespace perfmap::test::record_traps_test {
 namespace {
 
 const auto kOrders = {std::endian::little, std::endian::big};
@@ -264,4 +264,4 @@ TEST_CASE("records of two processors are sorted without rounds", "[perfdata]") {
   CHECK(contents.out_of_order == 0);
 }
 
-}  // namespace perfmap::test
+}  // namespace perfmap::test::record_traps_test

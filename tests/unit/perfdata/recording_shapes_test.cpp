@@ -3,7 +3,7 @@
 #include "support/recording_bytes.hpp"
 #include "support/recording_reading.hpp"
 
-namespace perfmap::test {
+namespace perfmap::test::recording_shapes_test {
 namespace {
 
 const auto kOrders = {std::endian::little, std::endian::big};
@@ -231,4 +231,4 @@ TEST_CASE("a recording from a pipe has its facts in its records", "[perfdata]") 
   CHECK(reading.problems.total() == 0);
 }
 
-}  // namespace perfmap::test
+}  // namespace perfmap::test::recording_shapes_test

@@ -12,7 +12,7 @@
 #include "support/scratch.hpp"
 #include "support/tests_dir.hpp"
 
-namespace perfmap::test {
+namespace perfmap::test::wild_recordings_test {
 namespace {
 
 constexpr std::uint64_t kDwarf = 1U << 13;
@@ -200,4 +200,4 @@ TEST_CASE("mappings and tasks of real recordings equal the output of perf script
   compare(event_lines(reading), expected, is_whole(reading));
 }
 
-}  // namespace perfmap::test
+}  // namespace perfmap::test::wild_recordings_test

@@ -12,7 +12,7 @@
 #include "support/catch.hpp"
 #include "support/regions.hpp"
 
-namespace perfmap {
+namespace perfmap::code_ranges_test {
 namespace {
 
 using test::text_of;
@@ -159,4 +159,4 @@ TEST_CASE("after random map and unmap events, each page has the last file and ac
   }
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::code_ranges_test

@@ -12,7 +12,7 @@
 #include "support/catch.hpp"
 #include "support/planted_process.hpp"
 
-namespace perfmap {
+namespace perfmap::garbage_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -252,4 +252,4 @@ TEST_CASE("the file of a zombie can be removed", "[gc]") {
   CHECK(garbage.remove(only(garbage)));
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::garbage_test

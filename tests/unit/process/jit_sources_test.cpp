@@ -11,7 +11,7 @@
 #include "support/jitdump_bytes.hpp"
 #include "support/planted_process.hpp"
 
-namespace perfmap {
+namespace perfmap::jit_sources_test {
 namespace {
 
 using test::PlantedProcess;
@@ -205,4 +205,4 @@ TEST_CASE("the sources of living processes hold no descriptors", "[jit]") {
   CHECK(descriptors() == before);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::jit_sources_test

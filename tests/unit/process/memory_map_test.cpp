@@ -8,7 +8,7 @@
 #include "support/catch.hpp"
 #include "support/regions.hpp"
 
-namespace perfmap {
+namespace perfmap::memory_map_test {
 namespace {
 
 using test::text_of;
@@ -144,4 +144,4 @@ TEST_CASE("preferred registers and ELF machine numbers are known for every machi
   CHECK(preferred_regs_mask(Machine::s390x) == 0x2ffffffff);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::memory_map_test

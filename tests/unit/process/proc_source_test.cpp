@@ -14,7 +14,7 @@
 #include "support/planted_process.hpp"
 #include "support/skip.hpp"
 
-namespace perfmap {
+namespace perfmap::proc_source_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -239,4 +239,4 @@ TEST_CASE("without openat2 no link is followed at all", "[proc][hostile]") {
   CHECK(open_found(link, "l.so").error().code == Errc::refused);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::proc_source_test

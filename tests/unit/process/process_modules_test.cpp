@@ -10,7 +10,7 @@
 #include "support/elf_bytes.hpp"
 #include "support/planted_process.hpp"
 
-namespace perfmap {
+namespace perfmap::process_modules_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -198,4 +198,4 @@ TEST_CASE("a tracker opens the vdso for each process, and a file once for all pr
   CHECK(asked == 3);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::process_modules_test

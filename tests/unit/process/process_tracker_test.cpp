@@ -7,7 +7,7 @@
 #include "support/catch.hpp"
 #include "support/regions.hpp"
 
-namespace perfmap {
+namespace perfmap::process_tracker_test {
 namespace {
 
 using test::text_of;
@@ -203,4 +203,4 @@ TEST_CASE("an address space outlives its tracker", "[tracker]") {
   CHECK(space->find(0x1000)->file->name == "/bin/a");
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::process_tracker_test

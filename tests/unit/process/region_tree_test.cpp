@@ -12,7 +12,7 @@
 #include "support/catch.hpp"
 #include "unwind/shared_code.hpp"
 
-namespace perfmap {
+namespace perfmap::region_tree_test {
 namespace {
 
 constexpr Address kPage = 0x1000;
@@ -153,4 +153,4 @@ TEST_CASE("code is made anew only for the nodes that a change made", "[address-s
   }
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::region_tree_test

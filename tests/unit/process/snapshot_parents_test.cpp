@@ -9,7 +9,7 @@
 #include "support/jitdump_bytes.hpp"
 #include "support/planted_process.hpp"
 
-namespace perfmap {
+namespace perfmap::snapshot_parents_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -97,4 +97,4 @@ TEST_CASE("a bundle with too many processes is refused", "[snapshot][hostile]") 
   CHECK(snapshot.error().code == Errc::too_large);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::snapshot_parents_test

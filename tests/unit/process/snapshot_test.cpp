@@ -13,7 +13,7 @@
 #include "support/jitdump_bytes.hpp"
 #include "support/planted_process.hpp"
 
-namespace perfmap {
+namespace perfmap::snapshot_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -248,4 +248,4 @@ TEST_CASE("a snapshot of our own process contains its modules and its vdso", "[s
   CHECK_FALSE(snapshot->build_id_of("[vdso]").empty());
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::snapshot_test

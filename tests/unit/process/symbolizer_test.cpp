@@ -11,7 +11,7 @@
 #include "support/elf_bytes.hpp"
 #include "support/scratch.hpp"
 
-namespace perfmap {
+namespace perfmap::symbolizer_test {
 namespace {
 
 using test::ElfBytes;
@@ -199,4 +199,4 @@ TEST_CASE("a file from another tree is accepted only if its build id matches", "
   CHECK(open_below(cache, root)(region, nullptr).error().code == Errc::not_found);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::symbolizer_test

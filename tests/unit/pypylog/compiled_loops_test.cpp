@@ -3,7 +3,7 @@
 #include "pypylog/pypy_lines.hpp"
 #include "support/catch.hpp"
 
-namespace perfmap {
+namespace perfmap::compiled_loops_test {
 namespace {
 
 LoopProfile profile_of(const std::string& log) {
@@ -218,4 +218,4 @@ TEST_CASE("the spans of operations and code bytes point into the log", "[pypylog
   CHECK(log.substr(bytes.hex.offset, bytes.hex.size) == "48894D");
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::compiled_loops_test

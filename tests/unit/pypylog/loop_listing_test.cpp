@@ -3,7 +3,7 @@
 #include "perfmap/pypylog.hpp"
 #include "support/catch.hpp"
 
-namespace perfmap {
+namespace perfmap::loop_listing_test {
 namespace {
 
 /// "opcode: operations", one string per location.
@@ -82,4 +82,4 @@ TEST_CASE("a log that was truncated since gives fewer operations", "[pypylog]") 
   CHECK(listed(log) == std::vector<std::string>{": +1 +2"});
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::loop_listing_test

@@ -1,7 +1,7 @@
 #include "perfmap/diagnostic.hpp"
 #include "support/loop_logs.hpp"
 
-namespace perfmap {
+namespace perfmap::loop_log_shapes_test {
 
 using namespace test;
 
@@ -128,4 +128,4 @@ TEST_CASE("deep nesting and many categories use bounded memory and lose no time"
   CHECK(categories.ticks() == 139999);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::loop_log_shapes_test

@@ -1,7 +1,7 @@
 #include "perfmap/diagnostic.hpp"
 #include "support/loop_logs.hpp"
 
-namespace perfmap {
+namespace perfmap::loop_profile_test {
 
 using namespace test;
 
@@ -118,4 +118,4 @@ TEST_CASE("each thread has its own loops, sections and times", "[pypylog]") {
   CHECK(profile.problems().total() == 0);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::loop_profile_test

@@ -4,7 +4,7 @@
 #include "perfmap/text.hpp"
 #include "support/catch.hpp"
 
-namespace perfmap {
+namespace perfmap::loop_report_test {
 namespace {
 
 /// Two loops of one function and one without a location; Loop 2 takes the most time.
@@ -136,4 +136,4 @@ TEST_CASE("scaled_ratio() is exact or saturates", "[pypylog]") {
   CHECK(scaled_ratio(UINT64_MAX, 1, 1) == UINT64_MAX);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::loop_report_test

@@ -2,7 +2,7 @@
 #include "perfmap/timeline.hpp"
 #include "support/catch.hpp"
 
-namespace perfmap {
+namespace perfmap::pypylog_code_test {
 namespace {
 
 /// Builds a log section by section, ten ticks apart.
@@ -245,4 +245,4 @@ TEST_CASE("dumps at both ends of the address space are applied without overflow"
   CHECK(dumped.loads[1].code == std::string(0x10, '\xbb'));
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::pypylog_code_test

@@ -9,7 +9,7 @@
 #include "support/scratch.hpp"
 #include "support/skip.hpp"
 
-namespace perfmap {
+namespace perfmap::kept_modules_test {
 namespace {
 
 using test::ElfBytes;
@@ -110,4 +110,4 @@ TEST_CASE("root copies no file that a recorded process could not read", "[record
   CHECK(world.copied().size() == (ran_as_owner ? 2 : 1));
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::kept_modules_test

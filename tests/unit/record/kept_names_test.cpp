@@ -15,7 +15,7 @@
 #include "support/planted_process.hpp"
 #include "support/scratch.hpp"
 
-namespace perfmap {
+namespace perfmap::kept_names_test {
 namespace {
 
 using test::Scratch;
@@ -304,4 +304,4 @@ TEST_CASE("a copied file is removed only if it is still that file", "[record]") 
   CHECK_FALSE(removed(kept(ended, "below/" + name)));
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::kept_names_test

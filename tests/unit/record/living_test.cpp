@@ -19,7 +19,7 @@
 #include "support/child.hpp"
 #include "support/scratch.hpp"
 
-namespace perfmap {
+namespace perfmap::living_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -312,4 +312,4 @@ TEST_CASE("descendants are found through all threads, each once", "[record]") {
   CHECK(descendants_of({20}, roots).size() == 4096);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::living_test

@@ -10,7 +10,7 @@
 #include "support/catch.hpp"
 #include "support/skip.hpp"
 
-namespace perfmap {
+namespace perfmap::naming_plan_test {
 namespace {
 
 /// A directory of programs that exist only by name, and what they print as their version.
@@ -345,4 +345,4 @@ TEST_CASE("hostile first lines of scripts end the search", "[record]") {
   }
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::naming_plan_test

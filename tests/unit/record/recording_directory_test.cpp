@@ -13,7 +13,7 @@
 #include "support/scratch.hpp"
 #include "support/skip.hpp"
 
-namespace perfmap {
+namespace perfmap::recording_directory_test {
 namespace {
 
 using test::Scratch;
@@ -214,4 +214,4 @@ TEST_CASE("the files of a description are read back", "[record]") {
   CHECK(*copies == modules);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::recording_directory_test

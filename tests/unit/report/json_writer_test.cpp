@@ -7,7 +7,7 @@
 #include "support/catch.hpp"
 #include "support/written.hpp"
 
-namespace perfmap {
+namespace perfmap::json_writer_test {
 namespace {
 
 using test::written;
@@ -144,4 +144,4 @@ TEST_CASE("the exact bytes of a long name are one base64 string", "[json]") {
   }
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::json_writer_test

@@ -4,7 +4,7 @@
 #include "support/catch.hpp"
 #include "support/written.hpp"
 
-namespace perfmap {
+namespace perfmap::loop_page_test {
 namespace {
 
 std::string page_of(const std::string& log) {
@@ -54,4 +54,4 @@ TEST_CASE("a guard links to its bridge, and the bridge to its loop", "[pypylog]"
   CHECK_THAT(page, Contains("<section id=\"loop-1\">"));
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::loop_page_test

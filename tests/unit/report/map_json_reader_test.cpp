@@ -3,7 +3,7 @@
 #include "perfmap/json.hpp"
 #include "support/catch.hpp"
 
-namespace perfmap {
+namespace perfmap::map_json_reader_test {
 namespace {
 
 std::string text_of(std::string_view json) {
@@ -165,4 +165,4 @@ TEST_CASE("entry_from_json() accepts exactly one entry", "[json]") {
   CHECK_FALSE(entry_from_json(""));
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::map_json_reader_test

@@ -6,7 +6,7 @@
 #include "support/catch.hpp"
 #include "support/written.hpp"
 
-namespace perfmap {
+namespace perfmap::map_json_test {
 namespace {
 
 using nlohmann::json;
@@ -98,4 +98,4 @@ TEST_CASE("the effective view is sorted, has no overlaps, and gives line numbers
         "{\"start\":\"0x1000\",\"size\":4,\"name\":\"old\",\"line\":1}\n");
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::map_json_test

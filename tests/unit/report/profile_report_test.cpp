@@ -6,7 +6,7 @@
 #include "support/stacks.hpp"
 #include "support/written.hpp"
 
-namespace perfmap {
+namespace perfmap::profile_report_test {
 namespace {
 
 /// Counts the samples of test::Stacks.
@@ -323,4 +323,4 @@ TEST_CASE("the traces of a PHP function are one row, with the line of the hottes
   CHECK(report_of(stacks, {.merge_tiers = false}).rows(0).size() == 2);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::profile_report_test

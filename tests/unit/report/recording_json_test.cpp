@@ -5,7 +5,7 @@
 #include "perfmap/json.hpp"
 #include "support/catch.hpp"
 
-namespace perfmap {
+namespace perfmap::recording_json_test {
 namespace {
 
 std::string with_files(const std::string& files) {
@@ -93,4 +93,4 @@ TEST_CASE("a description with a wrong copy of an ELF file is refused", "[record]
       parse_recorded_modules(R"({"schema": "perfmap.recording/1", "modules": [)" + module + "]}"));
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::recording_json_test

@@ -9,7 +9,7 @@
 #include "support/stacks.hpp"
 #include "support/written.hpp"
 
-namespace perfmap {
+namespace perfmap::report_comparison_test {
 namespace {
 
 using Change = ComparedFunction::Change;
@@ -468,4 +468,4 @@ TEST_CASE("annotations of GitHub have the lines of functions", "[report]") {
         "20.00%25 of the samples (confidence 99.0%25)\n");
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::report_comparison_test

@@ -7,7 +7,7 @@
 #include "support/catch.hpp"
 #include "support/lint_findings.hpp"
 
-namespace perfmap {
+namespace perfmap::report_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -265,4 +265,4 @@ TEST_CASE("a SARIF fix of a dump keeps its records consistent", "[report]") {
   }
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::report_test

@@ -4,7 +4,7 @@
 #include "support/catch.hpp"
 #include "support/scratch.hpp"
 
-namespace perfmap {
+namespace perfmap::snapshot_json_test {
 namespace {
 
 std::string json_of(const SnapshotManifest& manifest) {
@@ -91,4 +91,4 @@ TEST_CASE("a manifest with another schema or with damage is refused with a messa
   CHECK(parsed.error().message == c.message);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::snapshot_json_test

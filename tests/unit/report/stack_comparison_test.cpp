@@ -12,7 +12,7 @@
 #include "support/stacks.hpp"
 #include "support/written.hpp"
 
-namespace perfmap {
+namespace perfmap::stack_comparison_test {
 namespace {
 
 using Side = StackComparison::Side;
@@ -227,4 +227,4 @@ TEST_CASE("a stack changes by the rule of a comparison of reports", "[report]") 
   CHECK(changed > 20);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::stack_comparison_test

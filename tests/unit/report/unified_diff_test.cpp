@@ -6,7 +6,7 @@
 #include "support/scratch.hpp"
 #include "support/skip.hpp"
 
-namespace perfmap {
+namespace perfmap::unified_diff_test {
 namespace {
 
 /// Lines from a small alphabet, so that texts have much in common; sometimes without a last
@@ -94,4 +94,4 @@ TEST_CASE("a name that would break the header is quoted", "[diff]") {
   CHECK(quoted("\xe2\x80\xae\xc3\xa4\xff") == "\"\\342\\200\\256\xc3\xa4\\377\"");
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::unified_diff_test

@@ -1,7 +1,7 @@
 #include "perfmap/resolver.hpp"
 #include "support/catch.hpp"
 
-using namespace perfmap;
+namespace perfmap::doubt_test {
 
 TEST_CASE("each kind of doubt has a unique name and an explanation") {
   std::string all;
@@ -27,3 +27,5 @@ TEST_CASE("doubts are listed in a fixed order") {
   REQUIRE(doubts.has(Doubt::guessed_owner));
   REQUIRE(!doubts.has(Doubt::clamped_range));
 }
+
+}  // namespace perfmap::doubt_test

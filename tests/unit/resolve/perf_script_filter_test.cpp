@@ -1,7 +1,7 @@
 #include "perfmap/resolver.hpp"
 #include "support/catch.hpp"
 
-namespace perfmap {
+namespace perfmap::perf_script_filter_test {
 namespace {
 
 std::string filtered(const std::vector<std::string>& lines) {
@@ -65,4 +65,4 @@ TEST_CASE("text that only resembles a doubt marker is part of the module's name"
   CHECK(filtered({line}) == line + "\n");
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::perf_script_filter_test

@@ -5,7 +5,7 @@
 #include "perfmap/resolver.hpp"
 #include "support/catch.hpp"
 
-namespace perfmap {
+namespace perfmap::resolver_doubts_test {
 namespace {
 
 Resolver resolver_of(std::string text, std::string other = "") {
@@ -60,4 +60,4 @@ TEST_CASE("a range past the last address and a corrupted line are doubtful", "[d
   CHECK(answer(resolver, 0xfffffffffffff000) == "whole: ");
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::resolver_doubts_test

@@ -8,7 +8,7 @@
 #include "support/catch.hpp"
 #include "support/jitdump_bytes.hpp"
 
-namespace perfmap {
+namespace perfmap::resolver_test {
 namespace {
 
 Map map_of(std::string text) { return Map(Input::from_text(std::move(text), "perf-42.map")); }
@@ -111,4 +111,4 @@ TEST_CASE("times are seconds, and six decimals include the whole microsecond", "
   }
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::resolver_test

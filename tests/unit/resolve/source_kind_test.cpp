@@ -6,7 +6,7 @@
 #include "support/jitdump_bytes.hpp"
 #include "support/tests_dir.hpp"
 
-namespace perfmap {
+namespace perfmap::source_kind_test {
 namespace {
 
 std::string damaged_text() { return "DTiX is what this text begins with, and it goes on and on"; }
@@ -126,4 +126,4 @@ TEST_CASE("binary data is distinguished from text, filler and a leading hole", "
   CHECK_FALSE(is_binary("\xc3\xbcml\xc3\xa4ut\n"));
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::source_kind_test

@@ -6,7 +6,7 @@
 #include "perfmap/runtimes.hpp"
 #include "support/catch.hpp"
 
-namespace perfmap {
+namespace perfmap::catalogue_test {
 
 TEST_CASE("every runtime has one row with unique words", "[runtimes]") {
   std::set<std::string_view> ids;
@@ -121,4 +121,4 @@ TEST_CASE("each tier belongs to one class", "[runtimes]") {
   CHECK(find_tier("") == nullptr);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::catalogue_test

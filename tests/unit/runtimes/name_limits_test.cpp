@@ -5,7 +5,7 @@
 #include "perfmap/runtimes.hpp"
 #include "support/catch.hpp"
 
-namespace perfmap {
+namespace perfmap::name_limits_test {
 namespace {
 
 struct Case {
@@ -197,4 +197,4 @@ TEST_CASE("HotSpot: methods have a return type before them and parentheses after
   })));
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::name_limits_test

@@ -5,7 +5,7 @@
 #include "support/catch.hpp"
 #include "support/tests_dir.hpp"
 
-namespace perfmap {
+namespace perfmap::names_test {
 namespace {
 
 struct Case {
@@ -204,4 +204,4 @@ TEST_CASE("every name from real runtimes is recognised", "[wild][names]") {
   CHECK(lines > 10);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::names_test

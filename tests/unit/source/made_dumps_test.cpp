@@ -9,7 +9,7 @@
 #include "support/catch.hpp"
 #include "support/scratch.hpp"
 
-namespace perfmap {
+namespace perfmap::made_dumps_test {
 namespace {
 
 using test::Scratch;
@@ -92,4 +92,4 @@ TEST_CASE("all sources of a command share one limit for dumps that are made", "[
   }
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::made_dumps_test

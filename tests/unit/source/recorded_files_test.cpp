@@ -12,7 +12,7 @@
 #include "support/scratch.hpp"
 #include "support/tar_bytes.hpp"
 
-namespace perfmap {
+namespace perfmap::recorded_files_test {
 namespace {
 
 using test::Scratch;
@@ -129,4 +129,4 @@ TEST_CASE("links and special files of a recording directory are not read", "[sou
   CHECK_FALSE(open_source({scratch / "other"}, {}));
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::recorded_files_test

@@ -9,7 +9,7 @@
 #include "support/jitdump_bytes.hpp"
 #include "support/planted_process.hpp"
 
-namespace perfmap {
+namespace perfmap::source_test {
 namespace {
 
 using test::PlantedProcess;
@@ -210,4 +210,4 @@ TEST_CASE("a recording is opened by its path, and other files are refused", "[so
   CHECK(jit.snapshot == nullptr);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::source_test

@@ -6,7 +6,7 @@
 #include "perfmap/profile/stack_writer.hpp"
 #include "support/catch.hpp"
 
-namespace perfmap {
+namespace perfmap::streams_test {
 namespace {
 
 std::string of_first(const Result<StreamStart>& start) {
@@ -91,4 +91,4 @@ TEST_CASE("the beginning of a pprof profile is recognized among other bytes", "[
   CHECK(!may_begin_pprof("y\ny\ny\ny\ny\n"));  // field 15 as a double
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::streams_test

@@ -8,7 +8,7 @@
 #include "support/recording_bytes.hpp"
 #include "support/recording_reading.hpp"
 
-namespace perfmap::test {
+namespace perfmap::test::copied_stacks_test {
 
 TEST_CASE("copied stacks that may be truncated are counted", "[stacks]") {
   const RecordingBytes b;
@@ -152,4 +152,4 @@ TEST_CASE("a sample of an unknown machine has its own address", "[stacks][machin
   CHECK(stack_of({.mask = 0x80, .arch = "x86_64"}) == "no-info: 1010");
 }
 
-}  // namespace perfmap::test
+}  // namespace perfmap::test::copied_stacks_test

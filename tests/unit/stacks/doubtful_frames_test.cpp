@@ -6,7 +6,7 @@
 #include "support/catch.hpp"
 #include "support/stacks.hpp"
 
-namespace perfmap {
+namespace perfmap::doubtful_frames_test {
 namespace {
 
 using nlohmann::json;
@@ -107,4 +107,4 @@ TEST_CASE("formats with functions only do not split a function by its doubts", "
   CHECK(file["shared"]["frames"].size() == 2);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::doubtful_frames_test

@@ -9,7 +9,7 @@
 #include "support/recording_reading.hpp"
 #include "support/tests_dir.hpp"
 
-namespace perfmap::test {
+namespace perfmap::test::file_offsets_test {
 namespace {
 
 constexpr Address kFirst = 0x10000;   // maps the file from `_start` to `with_room`
@@ -91,4 +91,4 @@ TEST_CASE("each piece of a file has its own offset, names and mapping", "[stacks
   CHECK(seen[5] == Seen{"run", 5, 0x2a5, 0x4002a5, kSecond, kCut});
 }
 
-}  // namespace perfmap::test
+}  // namespace perfmap::test::file_offsets_test

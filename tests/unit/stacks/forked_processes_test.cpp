@@ -8,7 +8,7 @@
 #include "support/jitdump_bytes.hpp"
 #include "support/process_events.hpp"
 
-namespace perfmap::test {
+namespace perfmap::test::forked_processes_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -209,4 +209,4 @@ TEST_CASE("a chain of a hundred thousand forks and execs is read", "[stacks][for
   CHECK(events.names(maps({{1, "1000 10 first\n"}})) == Names{"first", "-"});
 }
 
-}  // namespace perfmap::test
+}  // namespace perfmap::test::forked_processes_test

@@ -2,7 +2,7 @@
 #include "support/catch.hpp"
 #include "support/stacks.hpp"
 
-namespace perfmap {
+namespace perfmap::frame_table_test {
 
 TEST_CASE("equal functions, mappings and places get the same number", "[stacks]") {
   FrameTable table;
@@ -60,4 +60,4 @@ TEST_CASE("kinds, sources, ends and formats have words", "[stacks]") {
   CHECK_FALSE(stack_format("svg"));
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::frame_table_test

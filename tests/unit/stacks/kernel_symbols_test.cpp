@@ -8,7 +8,7 @@
 #include "support/dwarf_bytes.hpp"
 #include "support/recording_bytes.hpp"
 
-namespace perfmap {
+namespace perfmap::kernel_symbols_test {
 namespace {
 
 constexpr std::string_view kText =
@@ -139,4 +139,4 @@ TEST_CASE("kernel symbols are requested once, with the recorded build id and add
   CHECK(names == std::vector<std::string>{"do_one", "", "nft_do_chain"});
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::kernel_symbols_test

@@ -9,7 +9,7 @@
 #include "support/recording_bytes.hpp"
 #include "support/tests_dir.hpp"
 
-namespace perfmap {
+namespace perfmap::loop_samples_test {
 namespace {
 
 using test::Bytes;
@@ -277,4 +277,4 @@ TEST_CASE("samples in a mapped file do not count for a loop", "[pypylog]") {
   CHECK(samples.total == 2);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::loop_samples_test

@@ -5,7 +5,7 @@
 #include "support/catch.hpp"
 #include "support/written.hpp"
 
-namespace perfmap {
+namespace perfmap::loop_stacks_test {
 namespace {
 
 constexpr const char* kLog =
@@ -97,4 +97,4 @@ TEST_CASE("samples outside loops are included", "[pypylog]") {
         }) == "pypy;[outside] 3\npypy;loop:1_[j] 4\n");
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::loop_stacks_test

@@ -3,7 +3,7 @@
 #include "stacks/sample_unwinder.hpp"
 #include "support/catch.hpp"
 
-namespace perfmap {
+namespace perfmap::pending_stacks_test {
 namespace {
 
 constexpr std::size_t kMaxWaiting = 100'000;
@@ -80,4 +80,4 @@ TEST_CASE("stacks that may be stitched wait for five seconds of samples", "[stac
   CHECK(held.release(true).size() == kMinBatch - 8);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::pending_stacks_test

@@ -9,7 +9,7 @@
 #include "support/jitdump_bytes.hpp"
 #include "support/written.hpp"
 
-namespace perfmap {
+namespace perfmap::pprof_names_test {
 namespace {
 
 constexpr std::string_view kUnknown = "\xf2\x06\x03odd";  // the unknown field 110
@@ -339,4 +339,4 @@ TEST_CASE("data that is not a profile is refused") {
   CHECK(error_of(profile.take()) == Errc::bad_format);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::pprof_names_test

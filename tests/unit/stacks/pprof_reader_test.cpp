@@ -8,7 +8,7 @@
 #include "support/catch.hpp"
 #include "support/stacks.hpp"
 
-namespace perfmap {
+namespace perfmap::pprof_reader_test {
 namespace {
 
 /// A profile under construction. Strings are added when they are first used.
@@ -353,4 +353,4 @@ TEST_CASE("a profile that perfmap wrote has the samples of its stacks", "[pprof]
   CHECK(found.lines == Lines{"2 app 7 1*1 main/native/12"});
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::pprof_reader_test

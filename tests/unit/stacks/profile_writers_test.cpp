@@ -3,7 +3,7 @@
 #include "support/catch.hpp"
 #include "support/stacks.hpp"
 
-namespace perfmap {
+namespace perfmap::profile_writers_test {
 namespace {
 
 using nlohmann::json;
@@ -224,4 +224,4 @@ TEST_CASE("a profile without samples is valid", "[stacks]") {
   CHECK_FALSE(stacks.in(StackFormat::pprof).empty());
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::profile_writers_test

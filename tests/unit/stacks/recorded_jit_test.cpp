@@ -2,7 +2,7 @@
 
 #include "support/recorded_world.hpp"
 
-namespace perfmap::test {
+namespace perfmap::test::recorded_jit_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -294,4 +294,4 @@ TEST_CASE("names from a snapshot taken with any_owner are marked", "[owners]") {
   CHECK(name_at(find(world.process(), {}), 0x1000) == "own|guessed-owner");
 }
 
-}  // namespace perfmap::test
+}  // namespace perfmap::test::recorded_jit_test

@@ -10,7 +10,7 @@
 #include "support/recording_reading.hpp"
 #include "support/stacks.hpp"
 
-namespace perfmap::test {
+namespace perfmap::test::recorded_programs_test {
 namespace {
 
 /// Builds a recording, and returns the program of a process after all records.
@@ -220,4 +220,4 @@ TEST_CASE("the first mapping of a pprof profile is the main binary of the first 
   }
 }
 
-}  // namespace perfmap::test
+}  // namespace perfmap::test::recorded_programs_test

@@ -14,7 +14,7 @@
 #include "support/recording_reading.hpp"
 #include "support/tests_dir.hpp"
 
-namespace perfmap {
+namespace perfmap::recorded_stacks_test {
 namespace {
 
 const std::string kPlace = test::tests_dir("/wild/stacks/tiny");
@@ -133,4 +133,4 @@ TEST_CASE("an event has times if its samples do", "[stacks]") {
   }
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::recorded_stacks_test

@@ -5,7 +5,7 @@
 #include "support/catch.hpp"
 #include "support/jitdump_bytes.hpp"
 
-namespace perfmap {
+namespace perfmap::source_clock_test {
 namespace {
 
 using Sources = std::vector<std::shared_ptr<JitSources>>;
@@ -105,4 +105,4 @@ TEST_CASE("the user part of a callchain may be recorded later", "[stacks]") {
   CHECK(stack.frames[3] == UnwoundFrame{0x20, 0, FrameSource::callchain, true});
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::source_clock_test

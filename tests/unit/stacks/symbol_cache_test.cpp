@@ -7,7 +7,7 @@
 #include "support/jitdump_bytes.hpp"
 #include "support/process_events.hpp"
 
-namespace perfmap::test {
+namespace perfmap::test::symbol_cache_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -58,4 +58,4 @@ TEST_CASE("jitdump code in a missing file has a name from its load until it move
         Names{"-", "-", "first", "first", "-", "-", "second", "second"});
 }
 
-}  // namespace perfmap::test
+}  // namespace perfmap::test::symbol_cache_test

@@ -3,7 +3,7 @@
 #include "support/catch.hpp"
 #include "support/stacks.hpp"
 
-namespace perfmap {
+namespace perfmap::text_writers_test {
 
 using test::every_kind;
 using test::Stacks;
@@ -123,4 +123,4 @@ TEST_CASE("separators and control bytes in names do not break fields", "[stacks]
              Catch::Matchers::Contains(R"("name":"a;b\nc\t[0] 12")"));
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::text_writers_test

@@ -7,7 +7,7 @@
 #include "support/catch.hpp"
 #include "support/recording_bytes.hpp"
 
-namespace perfmap::test {
+namespace perfmap::test::thread_names_test {
 namespace {
 
 SampleValues of_thread(std::uint32_t tid, std::uint64_t time) {
@@ -61,4 +61,4 @@ TEST_CASE("a thread without a name event is named by its number, as in perf", "[
         std::vector<std::string>{":43", ":43", ":42", "swapper"});
 }
 
-}  // namespace perfmap::test
+}  // namespace perfmap::test::thread_names_test

@@ -10,7 +10,7 @@
 #include "support/jitdump_bytes.hpp"
 #include "support/process_events.hpp"
 
-namespace perfmap::test {
+namespace perfmap::test::unrecorded_memory_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -144,4 +144,4 @@ TEST_CASE("a dump with another clock names such code as of its end, which is dou
   CHECK(events.names(only(7, dump_sources(dump))) == Names{"moved?"});
 }
 
-}  // namespace perfmap::test
+}  // namespace perfmap::test::unrecorded_memory_test

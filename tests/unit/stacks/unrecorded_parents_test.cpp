@@ -5,7 +5,7 @@
 #include "support/process_events.hpp"
 #include "support/recorded_world.hpp"
 
-namespace perfmap::test {
+namespace perfmap::test::unrecorded_parents_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -99,4 +99,4 @@ TEST_CASE("the parents of a running process are those with the same program", "[
   }
 }
 
-}  // namespace perfmap::test
+}  // namespace perfmap::test::unrecorded_parents_test

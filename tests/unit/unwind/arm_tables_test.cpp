@@ -7,7 +7,7 @@
 #include "support/catch.hpp"
 #include "support/elf_bytes.hpp"
 
-namespace perfmap {
+namespace perfmap::arm_tables_test {
 namespace {
 
 constexpr Address kIndex = 0x8000;
@@ -200,4 +200,4 @@ TEST_CASE("hostile: what an unsorted index of Arm answers covers the address",
   } while (std::next_permutation(functions.begin(), functions.end()));
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::arm_tables_test

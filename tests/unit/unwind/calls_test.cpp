@@ -10,7 +10,7 @@
 #include "support/catch.hpp"
 #include "unwind/signal_return.hpp"
 
-namespace perfmap {
+namespace perfmap::calls_test {
 namespace {
 
 using namespace std::string_literals;
@@ -249,4 +249,4 @@ TEST_CASE("within a trampoline the saved registers are where the rest of it expe
   CHECK_FALSE(find_signal_return(Machine::aarch64, {}, old));
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::calls_test

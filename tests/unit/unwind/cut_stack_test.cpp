@@ -6,7 +6,7 @@
 
 #include "support/unwind_world.hpp"
 
-namespace perfmap {
+namespace perfmap::cut_stack_test {
 namespace {
 
 using test::UnwindWorld;
@@ -151,4 +151,4 @@ TEST_CASE("with random registers and stacks, frames are in code, ascend and end"
   }
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::cut_stack_test

@@ -4,7 +4,7 @@
 
 #include "support/catch.hpp"
 
-using namespace perfmap;
+namespace perfmap::expression_test {
 using namespace std::string_literals;
 
 namespace {
@@ -188,3 +188,5 @@ TEST_CASE("the expression of a PLT entry gives the CFA at each byte", "[expressi
     CHECK(evaluate(expression, {}, memory) == 0x7fff'0008 + (at >= 11 ? 8 : 0));
   }
 }
+
+}  // namespace perfmap::expression_test

@@ -6,7 +6,7 @@
 #include "support/jitdump_bytes.hpp"
 #include "support/unwind_world.hpp"
 
-namespace perfmap {
+namespace perfmap::other_machines_test {
 namespace {
 
 using namespace std::string_literals;
@@ -202,4 +202,4 @@ TEST_CASE("a thread of a machine that cannot be unwound has one frame", "[unwind
   CHECK(world.unwound(sample) == "sampled 401010: no-info");
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::other_machines_test

@@ -4,7 +4,7 @@
 #include "support/jitdump_bytes.hpp"
 #include "support/unwind_world.hpp"
 
-namespace perfmap {
+namespace perfmap::return_site_test {
 namespace {
 
 using namespace std::string_literals;
@@ -115,4 +115,4 @@ TEST_CASE("a continuation is unwound by its own rules, not by those of the code 
   }
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::return_site_test

@@ -6,7 +6,7 @@
 
 #include "support/catch.hpp"
 
-namespace perfmap {
+namespace perfmap::riscv_prologue_test {
 namespace {
 
 /// Instructions of 16 and 32 bits, by the assembler of binutils.
@@ -111,4 +111,4 @@ TEST_CASE("hostile: a RISC-V function that jumps to itself ends", "[unwind][risc
   CHECK(riscv_prologue_rules(code_of({kDown16, 0x0000006f}))->cfa_number == 16);  // j .
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::riscv_prologue_test

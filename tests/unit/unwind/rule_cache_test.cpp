@@ -4,7 +4,7 @@
 
 #include "support/unwind_world.hpp"
 
-namespace perfmap {
+namespace perfmap::rule_cache_test {
 
 using test::UnwindWorld;
 
@@ -29,4 +29,4 @@ TEST_CASE("the number of rows for general rules is limited", "[unwind][hostile]"
   CHECK(rules.made() == worlds.size() * 0x1000);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::rule_cache_test

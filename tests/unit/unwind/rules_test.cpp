@@ -2,7 +2,7 @@
 
 #include "support/unwind_world.hpp"
 
-namespace perfmap {
+namespace perfmap::unwind_rules_test {
 namespace {
 
 using test::UnwindWorld;
@@ -156,4 +156,4 @@ TEST_CASE("the number of frames is limited, and the root is found within the lim
   CHECK(w.unwound(sample, {.max_frames = 4}).ends_with("401150+: root"));
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::unwind_rules_test

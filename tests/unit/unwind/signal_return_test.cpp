@@ -8,7 +8,7 @@
 
 #include "support/unwind_world.hpp"
 
-namespace perfmap {
+namespace perfmap::signal_return_test {
 namespace {
 
 using test::UnwindWorld;
@@ -151,4 +151,4 @@ TEST_CASE("hostile: a pointer to a signal's context that leads out of the stack 
   }
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::signal_return_test

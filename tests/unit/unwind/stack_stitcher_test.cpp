@@ -1,7 +1,7 @@
 #include "perfmap/profile/unwinder.hpp"
 #include "support/catch.hpp"
 
-namespace perfmap {
+namespace perfmap::stack_stitcher_test {
 namespace {
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
@@ -83,4 +83,4 @@ TEST_CASE("the number of frames is limited", "[stitch]") {
   CHECK(stitcher.repair(1, 7, kSecond, nothing) == StackEnd::truncated);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::stack_stitcher_test

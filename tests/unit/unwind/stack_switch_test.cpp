@@ -4,7 +4,7 @@
 
 #include "support/unwind_world.hpp"
 
-namespace perfmap {
+namespace perfmap::stack_switch_test {
 namespace {
 
 using namespace std::string_literals;
@@ -216,4 +216,4 @@ TEST_CASE("Erlang calls C on another stack than that of its code", "[unwind][jit
   CHECK(unwound("/usr/bin/node") == "sampled 401010, eh-cfi 700080+: no-info");
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::stack_switch_test

@@ -3,7 +3,7 @@
 #include "support/jitdump_bytes.hpp"
 #include "support/unwind_world.hpp"
 
-namespace perfmap {
+namespace perfmap::unrecorded_code_test {
 namespace {
 
 using namespace std::string_literals;
@@ -91,4 +91,4 @@ TEST_CASE("in unmapped memory, the dump's code shows whether a call ends at an a
   CHECK_FALSE(is_return(0xa0'0000, 60));
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::unrecorded_code_test

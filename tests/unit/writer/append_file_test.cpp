@@ -13,7 +13,7 @@
 #include "writer/fork_safe_file.hpp"
 #include "writer/mmap_appender.hpp"
 
-namespace perfmap {
+namespace perfmap::append_file_test {
 namespace {
 
 std::uint64_t size_of(const test::Scratch& scratch, const std::string& text) {
@@ -130,4 +130,4 @@ TEST_CASE("a map ends where its filler starts, for any amount of filler", "[appe
   }
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::append_file_test

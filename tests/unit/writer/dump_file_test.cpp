@@ -10,7 +10,7 @@
 #include "support/scratch.hpp"
 #include "writer/fork_safe_file.hpp"
 
-namespace perfmap {
+namespace perfmap::dump_file_test {
 
 TEST_CASE("a child that continues its parent's dump locks its own file", "[jitdump]") {
   const test::Scratch scratch;
@@ -31,4 +31,4 @@ TEST_CASE("a child that continues its parent's dump locks its own file", "[jitdu
   CHECK(test::wait_for(child) == 0);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::dump_file_test

@@ -7,7 +7,7 @@
 #include "support/scratch.hpp"
 #include "writer/engines.hpp"
 
-namespace perfmap {
+namespace perfmap::jitlog_engine_test {
 namespace {
 
 using test::read_file;
@@ -149,4 +149,4 @@ TEST_CASE("a log is recognised by its first line", "[jitlog]") {
   CHECK(!begins_as_jitlog("#!/bin/sh\n"));
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::jitlog_engine_test

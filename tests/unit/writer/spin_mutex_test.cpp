@@ -5,7 +5,7 @@
 #include "support/catch.hpp"
 #include "writer/fork_safe_file.hpp"
 
-using namespace perfmap;
+namespace perfmap::spin_mutex_test {
 
 TEST_CASE("SpinMutex: no thread enters beside another, and none is left asleep", "[writer]") {
   // More threads than processors, so that waiters sleep; short and long sections, so that they are
@@ -26,3 +26,5 @@ TEST_CASE("SpinMutex: no thread enters beside another, and none is left asleep",
   for (std::thread& thread : threads) thread.join();
   CHECK(count == std::uint64_t{kThreads} * kRounds);
 }
+
+}  // namespace perfmap::spin_mutex_test

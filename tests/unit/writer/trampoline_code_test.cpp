@@ -7,7 +7,7 @@
 #include "support/catch.hpp"
 #include "writer/trampoline.hpp"
 
-namespace perfmap {
+namespace perfmap::trampoline_code_test {
 namespace {
 
 using std::string_literals::operator""s;
@@ -86,4 +86,4 @@ TEST_CASE("host_trampoline() returns the trampoline of this machine") {
 #endif
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::trampoline_code_test

@@ -16,7 +16,7 @@
 #include "support/scratch.hpp"
 #include "writer/trampoline.hpp"
 
-namespace perfmap {
+namespace perfmap::trampoline_pool_test {
 namespace {
 
 constexpr std::size_t kPlaces = TrampolinePool::kArenaSize / kTrampolineStride;
@@ -98,4 +98,4 @@ TEST_CASE("take() fails with ENOMEM if there is no memory for an arena", "[limit
   CHECK(test::wait_for(child) == 0);
 }
 
-}  // namespace perfmap
+}  // namespace perfmap::trampoline_pool_test
