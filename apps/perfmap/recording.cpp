@@ -43,14 +43,8 @@ Result<RecordedJitOptions> recorded_jit_options(const RecordedSourceOptions& opt
   jit.symfs = options.symfs;
   jit.any_owner = options.any_owner;
   const std::string& directory = unpacked_directory(options.recording);
-  const std::string own = recording_directory_of(directory);
-  const Result<void> known = set_map_dir(options.map_dir.empty() ? own : options.map_dir, jit);
+  const Result<void> known = set_recorded_files(directory, options.map_dir, jit);
   if (!known) return Failure(known.error());
-  if (!own.empty()) {
-    Result<std::shared_ptr<const RecordedModules>> modules = recorded_modules_in(own);
-    if (!modules) return Failure(std::move(modules.error()));
-    jit.modules = *std::move(modules);
-  }
   const bool is_archive = directory != options.recording;
   if (is_archive && options.map_dir.empty()) jit.shown_directory = options.recording;
   return jit;

@@ -657,8 +657,9 @@ PERFMAP_C_API void perfmap_stitcher_forget_before(perfmap_stitcher* stitcher, ui
 
 typedef struct perfmap_recording perfmap_recording;
 
-/* `path` may name a compressed file (gzip, xz, zstd); "-" is standard input. Fails with IO,
- * NOT_FOUND, BAD_FORMAT, UNSUPPORTED (recordings in a directory) or TOO_LARGE. End it with
+/* `path` may name a compressed file (gzip, xz, zstd) or a directory of `perfmap record`; "-" is
+ * standard input. Fails with IO, NOT_FOUND, BAD_FORMAT, UNSUPPORTED (directories of `perf record
+ * --threads`) or TOO_LARGE. End it with
  * perfmap_recording_end(). */
 PERFMAP_C_API perfmap_status perfmap_recording_open(const char* path, perfmap_recording** out,
                                                     perfmap_error* error);
@@ -784,12 +785,14 @@ typedef struct perfmap_stacks_options {
   uint32_t most_frames; /* 0 is 1024 */
   int32_t scan;         /* not 0: guesses callers if there is no other way */
   int32_t jit_cfi_first;
-  int32_t stitch;      /* not 0: completes truncated stacks from other samples */
-  int32_t no_kernel;   /* not 0: leaves out kernel frames */
-  int32_t any_owner;   /* not 0: also uses maps and dumps that belong to another user */
-  const char* symfs;   /* directory with ELF files at their original paths; or NULL */
-  const char* map_dir; /* directory, or snapshot, with perf maps and jitdumps; or NULL */
-  const char* tmp;     /* NULL is "/tmp" */
+  int32_t stitch;    /* not 0: completes truncated stacks from other samples */
+  int32_t no_kernel; /* not 0: leaves out kernel frames */
+  int32_t any_owner; /* not 0: also uses maps and dumps that belong to another user */
+  const char* symfs; /* directory with ELF files at their original paths; or NULL */
+  /* Directory, or snapshot, with perf maps and jitdumps. NULL: of a recording directory, that
+   * directory; else the recording's own paths. */
+  const char* map_dir;
+  const char* tmp; /* NULL is "/tmp" */
   /* Copy of /proc/kallsyms. NULL: /proc/kallsyms of this machine, if the recorded kernel is still
    * running. */
   const char* kallsyms;

@@ -1,7 +1,8 @@
 /* Uses every function of perfmap_profile.h for recordings; compiled as strict C99:
  * use_recording RECORDING SYMFS FOLDED SCRIPT. Writes the stacks as folded text, line by line on
  * standard output, and once as perf-script, for check_recording.py to compare. After a line "-",
- * standard output has the folded text of perfmap_stacks_write(). */
+ * standard output has the folded text of perfmap_stacks_write().
+ * use_recording DIRECTORY FOLDED writes the stacks of a recording directory, with its own files. */
 #include "check.h"
 #include "perfmap_profile.h"
 
@@ -242,8 +243,22 @@ static void use_facts(const perfmap_recording* recording) {
   CHECK(perfmap_recording_get_event(recording, facts.event_count, &event) == PERFMAP_E_NOT_FOUND);
 }
 
+static void write_directory(const char* directory, const char* folded) {
+  perfmap_recording* recording = NULL;
+  perfmap_stacks* stacks = NULL;
+  CHECK(perfmap_recording_open(directory, &recording, NULL) == PERFMAP_OK);
+  stacks = begin_stacks(recording, NULL, PERFMAP_DETAIL_SYMBOLS);
+  CHECK(perfmap_stacks_write(stacks, "folded", folded, NULL, NULL) == PERFMAP_OK);
+  perfmap_stacks_end(stacks);
+  perfmap_recording_end(recording);
+}
+
 int main(int count, char** arguments) {
   perfmap_recording* recording = NULL;
+  if (count == 3) {
+    write_directory(arguments[1], arguments[2]);
+    return 0;
+  }
   CHECK(count == 5);
   CHECK(perfmap_recording_open(NULL, &recording, NULL) == PERFMAP_E_INVALID_ARGUMENT);
   CHECK(perfmap_recording_open("/nowhere", &recording, NULL) == PERFMAP_E_NOT_FOUND);

@@ -89,15 +89,9 @@ perfmap::Result<void> prepare(const perfmap_stacks_options& asked, perfmap_stack
   if (asked.tmp != nullptr) jit.roots.tmp = asked.tmp;
   jit.symfs = text_of(asked.symfs);
   jit.any_owner = asked.any_owner != 0;
-  auto known = perfmap::set_map_dir(text_of(asked.map_dir), jit);
+  auto known = perfmap::set_recorded_files(recording.input().name(), text_of(asked.map_dir), jit);
   if (known && asked.kallsyms != nullptr) known = stacks.kernel.open(asked.kallsyms);
   if (!known) return known;
-  const std::string own = perfmap::recording_directory_of(recording.input().name());
-  if (!own.empty()) {
-    auto modules = perfmap::recorded_modules_in(own);
-    if (!modules) return perfmap::Failure(std::move(modules.error()));
-    jit.modules = *std::move(modules);
-  }
   perfmap::StackOptions options = options_of(asked);
   stacks.has_lines = asked.detail == PERFMAP_DETAIL_LINES || asked.detail == PERFMAP_DETAIL_INLINES;
   options.open_module = perfmap::open_recorded_modules(cache_of(asked, stacks), recording, jit);

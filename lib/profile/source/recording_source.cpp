@@ -159,14 +159,19 @@ Result<void> check_other_file(const std::string& path, const Input& input) {
   return Failure(Error{Errc::refused, "cannot write to " + path + ": it is the input", 0, {}});
 }
 
-Result<void> set_map_dir(const std::string& directory, RecordedJitOptions& options) {
-  if (directory.empty() || !Snapshot::is_at(directory)) {
-    options.directory = directory;
-    return {};
+Result<void> set_recorded_files(const std::string& recording, const std::string& map_dir,
+                                RecordedJitOptions& options) {
+  const std::string own = recording_directory_of(recording);
+  options.directory = map_dir.empty() ? own : map_dir;
+  if (!options.directory.empty() && Snapshot::is_at(options.directory)) {
+    Result<Snapshot> snapshot = Snapshot::open(std::exchange(options.directory, {}));
+    if (!snapshot) return Failure(std::move(snapshot.error()));
+    options.snapshot = std::make_shared<const Snapshot>(*std::move(snapshot));
   }
-  Result<Snapshot> snapshot = Snapshot::open(directory);
-  if (!snapshot) return Failure(std::move(snapshot.error()));
-  options.snapshot = std::make_shared<const Snapshot>(*std::move(snapshot));
+  if (own.empty()) return {};
+  Result<std::shared_ptr<const RecordedModules>> modules = recorded_modules_in(own);
+  if (!modules) return Failure(std::move(modules.error()));
+  options.modules = *std::move(modules);
   return {};
 }
 

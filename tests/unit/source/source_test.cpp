@@ -205,9 +205,12 @@ TEST_CASE("a recording is opened by its path, and other files are refused", "[so
   REQUIRE(!missing);
   CHECK(missing.error().code == Errc::not_found);
   RecordedJitOptions jit;
-  REQUIRE(set_map_dir(scratch.path(), jit));
+  REQUIRE(set_recorded_files(scratch / "perf.data", scratch.path(), jit));
   CHECK(jit.directory == scratch.path());
   CHECK(jit.snapshot == nullptr);
+  CHECK(jit.modules == nullptr);
+  REQUIRE(set_recorded_files(scratch / "perf.data", "", jit));
+  CHECK(jit.directory.empty());
 }
 
 }  // namespace perfmap::source_test

@@ -203,9 +203,13 @@ PERFMAP_API Result<Recording> open_recording(const std::string& path);
 /// Fails with refused if writing to the path would replace the file that `input` was read from,
 /// such as a recording, which cannot be made again. Never for "-", standard output.
 PERFMAP_API Result<void> check_other_file(const std::string& path, const Input& input);
-/// Sets the directory, or snapshot, with the maps and dumps of recorded processes; empty: use the
-/// recording's paths. Fails if a snapshot cannot be read.
-PERFMAP_API Result<void> set_map_dir(const std::string& directory, RecordedJitOptions& options);
+/// Sets where the files of recorded processes are. Maps and dumps are in `map_dir`, which may be a
+/// snapshot; if that is empty, in the recording directory of `recording`; and if it has none, at
+/// the recording's own paths. Copies of ELF files are in the recording directory. Fails if a
+/// snapshot or recording.json cannot be used.
+PERFMAP_API Result<void> set_recorded_files(const std::string& recording,
+                                            const std::string& map_dir,
+                                            RecordedJitOptions& options);
 /// Opens ELF files of recorded processes: the copies of the options, or else the files themselves,
 /// which come first if there is a symfs. Checks the build-ids of the recording, or, if it has none,
 /// those of the snapshot, which also contains its vdso. Borrows the cache.
