@@ -16,6 +16,7 @@
 #include "loaded_profile.hpp"
 #include "output.hpp"
 #include "pager.hpp"
+#include "perfmap/runtimes.hpp"
 #include "perfmap/text.hpp"
 #include "recorded_stacks.hpp"
 
@@ -213,6 +214,29 @@ ExitCode read_side(std::deque<LoadedProfile>& side, std::vector<const ProfileRep
   return ExitCode::ok;
 }
 
+/// The function with most samples, unless it is the kernel's or has few.
+std::optional<ReportRow> hottest_function(const ProfileReport& report) {
+  constexpr std::uint64_t kLeastShare = 20;  // a twentieth
+  const std::vector<ProfileReport::Event> events = report.events();
+  if (events.empty()) return std::nullopt;
+  for (ReportRow& row : report.rows(events.front().number)) {
+    if (row.self.samples < events.front().total.samples / kLeastShare) break;
+    if (row.kind == FrameKind::native || row.kind == FrameKind::jit) return std::move(row);
+  }
+  return std::nullopt;
+}
+
+/// Whether most samples are in the interpreter of a Python whose functions have names.
+bool runs_python(const ProfileReport* report) {
+  const auto row = hottest_function(*report);
+  if (!row || row->name.find("_PyEval_EvalFrame") == std::string_view::npos) return false;
+  const auto rows = report->rows(report->events().front().number);
+  return std::ranges::any_of(rows, [](const ReportRow& other) {
+    const std::string_view raw = other.system_name.empty() ? other.name : other.system_name;
+    return raw.starts_with("py::");
+  });
+}
+
 ExitCode compare(const ReportOptions& options, const Console& console) {
   const ProfileRequest request{options, names_of(options), counting(options), options.output};
   std::vector<std::string> newer = {options.recording};
@@ -240,46 +264,52 @@ ExitCode compare(const ReportOptions& options, const Console& console) {
   return result;
 }
 
-/// The function with most samples, unless it is the kernel's or has few.
-std::optional<ReportRow> hottest_function(const ProfileReport& report) {
-  constexpr std::uint64_t kLeastShare = 20;  // a twentieth
-  const std::vector<ProfileReport::Event> events = report.events();
-  if (events.empty()) return std::nullopt;
-  for (ReportRow& row : report.rows(events.front().number)) {
-    if (row.self.samples < events.front().total.samples / kLeastShare) break;
-    if (row.kind == FrameKind::native || row.kind == FrameKind::jit) return std::move(row);
-  }
-  return std::nullopt;
+/// Whether the runtime that made the function's code wrote lines of other functions, for example in
+/// a jitdump.
+bool has_lines_of_runtime(const ProfileReport& report, const ReportRow& row) {
+  if (row.kind != FrameKind::jit) return false;
+  const auto runtime = [](const ReportRow& one) {
+    return decode_name(one.system_name.empty() ? one.name : one.system_name).runtime;
+  };
+  const auto rows = report.rows(report.events().front().number);
+  return std::ranges::any_of(rows, [&](const ReportRow& other) {
+    return other.is_line_of_samples && other.kind == FrameKind::jit &&
+           runtime(other) == runtime(row);
+  });
 }
 
-/// Explains why the most important function has no source line.
-void note_hottest_without_line(const LoadedProfile& loaded, const ReportOptions& options,
-                               const Console& console) {
+/// Explains why the most important function has no source line, or not the line that is hot.
+void note_hottest(const LoadedProfile& loaded, const ReportOptions& options,
+                  const Console& console) {
   const bool has_lines = options.by == ReportBy::line || options.by == ReportBy::function;
   if (!has_lines || !loaded.reading) return;
   const auto row = hottest_function(*loaded.report);
-  const bool has_file = row && row->line != 0 && !row->file.empty();
-  if (!row || has_file) return;
-  const FrameFunction function{
-      .name = row->name, .system_name = row->system_name, .module = row->module, .kind = row->kind};
+  if (!row) return;
+  const FrameFunction function{.name = row->name,
+                               .system_name = row->system_name,
+                               .module = row->module,
+                               .tier = row->tiers.empty() ? "" : row->tiers.front(),
+                               .kind = row->kind};
+  const std::string inlining = note_of_inlining(function, loaded.reading->recording());
+  if (!inlining.empty()) console.note(inlining);
+  const bool has_file = row->line != 0 && !row->file.empty();
+  if (has_file && (row->is_line_of_samples || has_lines_of_runtime(*loaded.report, *row))) return;
   const std::string why = reason_for_no_lines(function, loaded.reading->reader().without_lines());
   if (why.empty()) return;
-  console.note(std::string(row->line == 0 ? "no source line" : "no source file") + " of '" +
-               one_line(row->name, true) + "': " + why);
+  const std::string missing = has_file         ? "no lines inside"
+                              : row->line == 0 ? "no source line of"
+                                               : "no source file of";
+  console.note(missing + " '" + one_line(row->name, true) + "': " + why);
 }
 
 /// Python's functions have few samples of their own: the interpreter runs them.
 void note_interpreted(const ProfileReport& report, const ReportOptions& options,
                       const Console& console) {
   if (options.by != ReportBy::function || options.by_total || has_trees(options)) return;
-  const auto row = hottest_function(report);
-  if (!row || row->name.find("_PyEval_EvalFrame") == std::string_view::npos) return;
-  for (const ReportRow& other : report.rows(report.events().front().number)) {
-    const std::string_view raw = other.system_name.empty() ? other.name : other.system_name;
-    if (!raw.starts_with("py::")) continue;
-    return console.note("the interpreter runs Python functions, in '" + one_line(row->name, true) +
-                        "': --total sorts by the samples in a function and what it called");
-  }
+  if (!runs_python(&report)) return;
+  console.note("the interpreter runs Python functions, in '" +
+               one_line(hottest_function(report)->name, true) +
+               "': --total sorts by the samples in a function and what it called");
 }
 
 ExitCode run_report(const ReportOptions& options, const Console& console) {
@@ -292,7 +322,7 @@ ExitCode run_report(const ReportOptions& options, const Console& console) {
   const ExitCode written = write_report(*loaded.report, options, console);
   if (written != ExitCode::ok) return written;
   note_profile(loaded, options.stacks.filter, console);
-  note_hottest_without_line(loaded, options, console);
+  note_hottest(loaded, options, console);
   note_interpreted(*loaded.report, options, console);
   return written;
 }
