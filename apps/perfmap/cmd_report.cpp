@@ -60,7 +60,6 @@ Result<void> check_comparison(const ReportOptions& options) {
   if (is_one) return {};
   if (has_trees(options)) return fail("--baseline does not support --callers and --callees");
   if (options.top) return fail("--baseline does not support --top");
-  if (options.by_self || options.by_total) return fail("--baseline compares only self samples");
   if (options.by != ReportBy::function) return fail("--baseline supports only --by function");
   if (options.format == "csv") return fail("--baseline supports only text, json and github");
   std::vector<std::string> others = options.baselines;
@@ -248,6 +247,7 @@ ExitCode compare(const ReportOptions& options, const Console& console) {
   if (done == ExitCode::ok) done = read_side(sides.after, after, console);
   if (done != ExitCode::ok) return done;
   ComparisonOptions comparing = options.comparing;
+  comparing.totals = options.by_total;
   if (options.fail_above_ppm) {
     comparing.threshold_ppm = std::min(comparing.threshold_ppm, *options.fail_above_ppm);
   }
@@ -261,6 +261,13 @@ ExitCode compare(const ReportOptions& options, const Console& console) {
   if (result == ExitCode::failed) return result;
   note_programs(sides, console);
   sides.note(options.stacks.filter, console);
+  const bool are_interpreted =
+      std::ranges::all_of(before, runs_python) && std::ranges::all_of(after, runs_python);
+  if (!options.by_total && are_interpreted) {
+    console.note(
+        "the interpreter runs Python functions, which have few samples of their own: "
+        "--total compares the samples in a function and in what it called");
+  }
   return result;
 }
 
@@ -347,8 +354,11 @@ void add_selection(CommandOptions& command, ReportOptions& options) {
              "Print the first N rows (default: 30 of the text, and all of other formats)")
       .check(check_count);
   const Option self =
-      command.flag("--self", options.by_self, "Sort by the samples in the code itself (default)");
-  command.flag("--total", options.by_total, "Sort by the samples in the code and in what it called")
+      command.flag("--self", options.by_self,
+                   "Sort by the samples in the code itself, or compare them (default)");
+  command
+      .flag("--total", options.by_total,
+            "Sort by the samples in the code and in what it called, or compare them")
       .excludes(self);
   const auto check_name = [](const std::string& text) {
     return text.empty() ? "no function is named" : "";
