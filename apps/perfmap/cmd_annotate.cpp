@@ -163,7 +163,7 @@ class TextWriter {
 
   void write_file(const std::string& file) {
     out_.write(std::string(kCountColumns, ' ') + "| ");
-    paint(kCyan, shown(file));
+    paint(kCyan, file.empty() ? "(unknown file)" : shown(file));
     out_.write("\n");
   }
 
@@ -402,13 +402,24 @@ Result<void> add_disassemblers(const AnnotateOptions& options, Annotation& found
   return {};
 }
 
+/// Prints that functions may be inlined that have no names.
+void note_inlining(const Annotation& found, const Recording& recording, const Console& console) {
+  for (const CodeVersion& version : found.versions) {
+    const std::string note = note_of_inlining(
+        {.name = version.name, .tier = version.tier, .kind = version.kind}, recording);
+    if (note.empty() || version.self == 0) continue;
+    return console.note(note);
+  }
+}
+
 /// Prints why there are no source lines, and what adds them.
 void note_lines(const AnnotateOptions& options, const Annotation& found,
                 std::span<const std::string> without_lines, const Console& console) {
   if (!options.wants_source()) return;
   std::set<std::string> told;
   for (const CodeVersion& version : found.versions) {
-    if (!version.places.empty()) continue;
+    const bool is_dumped = version.kind == FrameKind::jit && !version.code.empty();
+    if (!version.places.empty() || is_dumped) continue;
     const std::string why = reason_for_no_lines(
         {.name = version.name, .module = version.module, .kind = version.kind}, without_lines);
     if (!why.empty() && told.insert(why).second) console.note("no source lines: " + why);
@@ -426,8 +437,11 @@ void note_sources(const Annotation& found, SourceText& source, const Recording& 
     for (const std::string& file : version.files) {
       const auto written = source.written_ns(file);
       if (made == 0 || !written || *written <= made || !told.insert(file).second) continue;
-      console.note(file + " is newer than the " + (is_elf ? "program" : "recording") +
-                   ": its lines may be others");
+      console.note(one_line(file, true) + " was changed after the " +
+                   (is_elf ? "program was built" : "recording") +
+                   ", so lines that are shown may not be those that ran: show the file of that "
+                   "time, below --symfs DIR, or " +
+                   (is_elf ? "build and record again" : "record again"));
     }
   }
 }
@@ -510,6 +524,7 @@ ExitCode annotate(const AnnotateOptions& given, const Console& console) {
   const Result<void> written = write_all(options, *found, source, console);
   if (!written) return console.fail(written.error());
   note_sources(*found, source, (*reading)->recording(), console);
+  note_inlining(*found, (*reading)->recording(), console);
   note_lines(options, *found, reader.without_lines(), console);
   return ExitCode::ok;
 }

@@ -16,6 +16,7 @@
 #include "loaded_profile.hpp"
 #include "output.hpp"
 #include "pager.hpp"
+#include "perfmap/runtimes.hpp"
 #include "perfmap/text.hpp"
 #include "recorded_stacks.hpp"
 
@@ -59,7 +60,6 @@ Result<void> check_comparison(const ReportOptions& options) {
   if (is_one) return {};
   if (has_trees(options)) return fail("--baseline does not support --callers and --callees");
   if (options.top) return fail("--baseline does not support --top");
-  if (options.by_self || options.by_total) return fail("--baseline compares only self samples");
   if (options.by != ReportBy::function) return fail("--baseline supports only --by function");
   if (options.format == "csv") return fail("--baseline supports only text, json and github");
   std::vector<std::string> others = options.baselines;
@@ -213,6 +213,29 @@ ExitCode read_side(std::deque<LoadedProfile>& side, std::vector<const ProfileRep
   return ExitCode::ok;
 }
 
+/// The function with most samples, unless it is the kernel's or has few.
+std::optional<ReportRow> hottest_function(const ProfileReport& report) {
+  constexpr std::uint64_t kLeastShare = 20;  // a twentieth
+  const std::vector<ProfileReport::Event> events = report.events();
+  if (events.empty()) return std::nullopt;
+  for (ReportRow& row : report.rows(events.front().number)) {
+    if (row.self.samples < events.front().total.samples / kLeastShare) break;
+    if (row.kind == FrameKind::native || row.kind == FrameKind::jit) return std::move(row);
+  }
+  return std::nullopt;
+}
+
+/// Whether most samples are in the interpreter of a Python whose functions have names.
+bool runs_python(const ProfileReport* report) {
+  const auto row = hottest_function(*report);
+  if (!row || row->name.find("_PyEval_EvalFrame") == std::string_view::npos) return false;
+  const auto rows = report->rows(report->events().front().number);
+  return std::ranges::any_of(rows, [](const ReportRow& other) {
+    const std::string_view raw = other.system_name.empty() ? other.name : other.system_name;
+    return raw.starts_with("py::");
+  });
+}
+
 ExitCode compare(const ReportOptions& options, const Console& console) {
   const ProfileRequest request{options, names_of(options), counting(options), options.output};
   std::vector<std::string> newer = {options.recording};
@@ -224,6 +247,7 @@ ExitCode compare(const ReportOptions& options, const Console& console) {
   if (done == ExitCode::ok) done = read_side(sides.after, after, console);
   if (done != ExitCode::ok) return done;
   ComparisonOptions comparing = options.comparing;
+  comparing.totals = options.by_total;
   if (options.fail_above_ppm) {
     comparing.threshold_ppm = std::min(comparing.threshold_ppm, *options.fail_above_ppm);
   }
@@ -237,49 +261,62 @@ ExitCode compare(const ReportOptions& options, const Console& console) {
   if (result == ExitCode::failed) return result;
   note_programs(sides, console);
   sides.note(options.stacks.filter, console);
+  const bool are_interpreted =
+      std::ranges::all_of(before, runs_python) && std::ranges::all_of(after, runs_python);
+  if (!options.by_total && are_interpreted) {
+    console.note(
+        "the interpreter runs Python functions, which have few samples of their own: "
+        "--total compares the samples in a function and in what it called");
+  }
   return result;
 }
 
-/// The function with most samples, unless it is the kernel's or has few.
-std::optional<ReportRow> hottest_function(const ProfileReport& report) {
-  constexpr std::uint64_t kLeastShare = 20;  // a twentieth
-  const std::vector<ProfileReport::Event> events = report.events();
-  if (events.empty()) return std::nullopt;
-  for (ReportRow& row : report.rows(events.front().number)) {
-    if (row.self.samples < events.front().total.samples / kLeastShare) break;
-    if (row.kind == FrameKind::native || row.kind == FrameKind::jit) return std::move(row);
-  }
-  return std::nullopt;
+/// Whether the runtime that made the function's code wrote lines of other functions, for example in
+/// a jitdump.
+bool has_lines_of_runtime(const ProfileReport& report, const ReportRow& row) {
+  if (row.kind != FrameKind::jit) return false;
+  const auto runtime = [](const ReportRow& one) {
+    return decode_name(one.system_name.empty() ? one.name : one.system_name).runtime;
+  };
+  const auto rows = report.rows(report.events().front().number);
+  return std::ranges::any_of(rows, [&](const ReportRow& other) {
+    return other.is_line_of_samples && other.kind == FrameKind::jit &&
+           runtime(other) == runtime(row);
+  });
 }
 
-/// Explains why the most important function has no source line.
-void note_hottest_without_line(const LoadedProfile& loaded, const ReportOptions& options,
-                               const Console& console) {
+/// Explains why the most important function has no source line, or not the line that is hot.
+void note_hottest(const LoadedProfile& loaded, const ReportOptions& options,
+                  const Console& console) {
   const bool has_lines = options.by == ReportBy::line || options.by == ReportBy::function;
   if (!has_lines || !loaded.reading) return;
   const auto row = hottest_function(*loaded.report);
-  const bool has_file = row && row->line != 0 && !row->file.empty();
-  if (!row || has_file) return;
-  const FrameFunction function{
-      .name = row->name, .system_name = row->system_name, .module = row->module, .kind = row->kind};
+  if (!row) return;
+  const FrameFunction function{.name = row->name,
+                               .system_name = row->system_name,
+                               .module = row->module,
+                               .tier = row->tiers.empty() ? "" : row->tiers.front(),
+                               .kind = row->kind};
+  const std::string inlining = note_of_inlining(function, loaded.reading->recording());
+  if (!inlining.empty()) console.note(inlining);
+  const bool has_file = row->line != 0 && !row->file.empty();
+  if (has_file && (row->is_line_of_samples || has_lines_of_runtime(*loaded.report, *row))) return;
   const std::string why = reason_for_no_lines(function, loaded.reading->reader().without_lines());
   if (why.empty()) return;
-  console.note(std::string(row->line == 0 ? "no source line" : "no source file") + " of '" +
-               one_line(row->name, true) + "': " + why);
+  const std::string missing = has_file         ? "no lines inside"
+                              : row->line == 0 ? "no source line of"
+                                               : "no source file of";
+  console.note(missing + " '" + one_line(row->name, true) + "': " + why);
 }
 
 /// Python's functions have few samples of their own: the interpreter runs them.
 void note_interpreted(const ProfileReport& report, const ReportOptions& options,
                       const Console& console) {
   if (options.by != ReportBy::function || options.by_total || has_trees(options)) return;
-  const auto row = hottest_function(report);
-  if (!row || row->name.find("_PyEval_EvalFrame") == std::string_view::npos) return;
-  for (const ReportRow& other : report.rows(report.events().front().number)) {
-    const std::string_view raw = other.system_name.empty() ? other.name : other.system_name;
-    if (!raw.starts_with("py::")) continue;
-    return console.note("the interpreter runs Python functions, in '" + one_line(row->name, true) +
-                        "': --total sorts by the samples in a function and what it called");
-  }
+  if (!runs_python(&report)) return;
+  console.note("the interpreter runs Python functions, in '" +
+               one_line(hottest_function(report)->name, true) +
+               "': --total sorts by the samples in a function and what it called");
 }
 
 ExitCode run_report(const ReportOptions& options, const Console& console) {
@@ -292,7 +329,7 @@ ExitCode run_report(const ReportOptions& options, const Console& console) {
   const ExitCode written = write_report(*loaded.report, options, console);
   if (written != ExitCode::ok) return written;
   note_profile(loaded, options.stacks.filter, console);
-  note_hottest_without_line(loaded, options, console);
+  note_hottest(loaded, options, console);
   note_interpreted(*loaded.report, options, console);
   return written;
 }
@@ -317,8 +354,11 @@ void add_selection(CommandOptions& command, ReportOptions& options) {
              "Print the first N rows (default: 30 of the text, and all of other formats)")
       .check(check_count);
   const Option self =
-      command.flag("--self", options.by_self, "Sort by the samples in the code itself (default)");
-  command.flag("--total", options.by_total, "Sort by the samples in the code and in what it called")
+      command.flag("--self", options.by_self,
+                   "Sort by the samples in the code itself, or compare them (default)");
+  command
+      .flag("--total", options.by_total,
+            "Sort by the samples in the code and in what it called, or compare them")
       .excludes(self);
   const auto check_name = [](const std::string& text) {
     return text.empty() ? "no function is named" : "";

@@ -31,6 +31,7 @@ struct StacksOptions : RecordedStacksOptions {
   bool addresses = false;
   bool lines = false;
   bool inlines = false;
+  bool no_inlines = false;
   bool stats = false;
   bool code = false;
   std::string baseline;
@@ -133,6 +134,7 @@ std::string_view meaningless_option(const StacksOptions& options) {
   if (options.addresses) return "--addresses";
   if (options.lines) return "--lines";
   if (options.inlines) return "--inlines";
+  if (options.no_inlines) return "--no-inlines";
   if (options.stacks.stitch) return "--stitch";
   if (options.writing.merge_tiers) return "--merge-tiers";
   if (options.format != "folded" && options.format != "pprof") return "--format";
@@ -233,9 +235,17 @@ bool prints_only_table(const StacksOptions& options) {
   return options.stats && options.output == "-";
 }
 
+/// A page shows what `report` counts by default. Other formats are for further programs, and a
+/// comparison is of recordings of which one may have no debug information.
+bool shows_inlines(const StacksOptions& options) {
+  if (options.inlines) return true;
+  const bool is_page = options.format == "html" && options.baseline.empty();
+  return is_page && !options.no_inlines && !options.code && !options.addresses;
+}
+
 Names names_of(const StacksOptions& options) {
   if (options.addresses) return Names::none;
-  if (options.inlines) return Names::inlines;
+  if (shows_inlines(options)) return Names::inlines;
   return options.lines ? Names::lines : Names::symbols;
 }
 
@@ -370,7 +380,7 @@ std::unique_ptr<StackWriter> make_writer(const StacksOptions& options, StackForm
   StackProfile profile = profile_of(reading.recording());
   profile.exporter = std::string("perfmap ") + PERFMAP_VERSION;
   StackWriter::Options writing = options.writing;
-  writing.lines = options.lines || options.inlines;
+  writing.lines = options.lines || shows_inlines(options);
   writing.doubt_kinds = console.verbose();
   const FrameTable& table = reading.reader().table();
   if (code == nullptr) return StackWriter::make(format, out, table, std::move(profile), writing);
@@ -425,7 +435,7 @@ ExitCode write_stacks(const StacksOptions& given, const Console& console) {
   }
   if (options.stats) write_table(options, reader.statistics(), console);
   (*reading)->warn(console);
-  note_without_lines(reader.without_lines(), console);
+  if (options.lines || options.inlines) note_without_lines(reader.without_lines(), console);
   note_events(options, (*reading)->recording(), events, console);
   note_stacks(**reading, options.stacks.filter, reader.statistics(), problems, !options.addresses,
               console);
@@ -463,7 +473,14 @@ void declare_stacks(CommandOptions& command) {
   add_filters(command, options);
   const Option lines = command.flag("--lines", options.lines, "Print source lines");
   const Option inlines =
-      command.flag("--inlines", options.inlines, "Also print inlined functions, with source lines");
+      command.flag("--inlines", options.inlines,
+                   "Also print inlined functions, with source lines (default of html without "
+                   "--baseline and --code)");
+  command
+      .flag("--no-inlines", options.no_inlines,
+            "Print inlined functions as part of the function that contains their code (default of "
+            "other formats)")
+      .excludes(inlines);
   const Option addresses = command
                                .flag("--addresses", options.addresses,
                                      "Print addresses instead of names (perf-script, jsonl), or "

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <perfmap/jit_format.hpp>
 #include <perfmap/runtimes.hpp>
 #include <perfmap/text.hpp>
 #include <thread>
@@ -189,12 +190,29 @@ std::string reason_for_no_lines(const FrameFunction& function,
         decode_name(function.system_name.empty() ? function.name : function.system_name);
     const Tier* const tier = find_tier(name.tier);
     const bool is_own_code = tier != nullptr && tier->is_own_code;
-    return is_own_code ? "" : std::string(runtime_info(name.runtime).guide.lines);
+    const bool is_explained = is_own_code || is_dump_path(function.module);
+    return is_explained ? "" : std::string(runtime_info(name.runtime).guide.lines);
   }
   if (std::ranges::find(without_lines, function.module) == without_lines.end()) return "";
   return one_line(function.module, true) +
          " has no debug information, which also names inlined functions (compile with -g; "
          "--debuginfod fetches that of packages)";
+}
+
+std::string note_of_inlining(const FrameFunction& function, const Recording& recording) {
+  if (function.kind != FrameKind::jit) return "";
+  const DecodedName name =
+      decode_name(function.system_name.empty() ? function.name : function.system_name);
+  const Tier* const tier = find_tier(function.tier);
+  const bool is_optimized = tier != nullptr && !tier->is_own_code &&
+                            (tier->code == TierClass::middle || tier->code == TierClass::optimized);
+  const std::string option(runtime_info(name.runtime).guide.inlining_off);
+  const std::vector<std::string>& started = recording.facts().command_line;
+  if (!is_optimized || option.empty() || std::ranges::count(started, option) != 0) return "";
+  return "'" + one_line(function.name, true) +
+         "' may contain inlined functions, which have no names here: their samples count as its "
+         "own (" +
+         option + " turns inlining off)";
 }
 
 Result<void> check_recorded_options(const RecordedStacksOptions& options) {

@@ -101,6 +101,10 @@ void note_stacks(const Reading& reading, const StackFilter& filter,
 std::string reason_for_no_lines(const FrameFunction& function,
                                 std::span<const std::string> without_lines);
 
+/// If the function is optimized JIT code whose runtime inlines functions that it does not name, and
+/// the recorded command does not turn that off, a note about that; else empty.
+std::string note_of_inlining(const FrameFunction& function, const Recording& recording);
+
 /// If no sample passes the filters, prints the names that exist: one may be mistyped. `span` is
 /// added if only times are filtered.
 void note_filters(const std::vector<StackProfile::Event>& events, const StackFilter& filter,

@@ -493,8 +493,14 @@ def recording():
 
 @says("`stacks RECORDING [SOURCE...]`: the sources name code of every process.",
       "`-p` selects processes.", "`--baseline` supports only folded, html and jsonl, and takes no other sources.",
-      "`--code` supports only html.")
+      "`--code` supports only html.",
+      "Inlined functions are frames of html without `--baseline` and `--code`; `--inlines` and `--no-inlines` choose.")
 def stacks():
+    named = f"stacks {RECORDING} --symfs {RECORDING.parent} "
+    for words, is_inlined in {"--format html": True, "--format html --no-inlines": False, "--format html --code": False,
+                              "": False, "--inlines": True}.items():
+        text = run(named + words)[0]
+        assert (";weight" in text or '"weight"' in text) == is_inlined, words
     assert "supports only --format html" in run(f"stacks {RECORDING} --code", status=2)[1]
     assert '"listings":[{' in run(f"stacks {RECORDING} --symfs {RECORDING.parent} --code --format html")[0]
     for refused in ("speedscope", "firefox", "pprof", "perf-script"):
@@ -511,7 +517,8 @@ def stacks():
 
 @says("`report RECORDING [SOURCE...]`: as `stacks`.", "A pprof profile takes no other sources.",
       "With `--baseline`, further arguments are further recordings.", "Equal recordings of a side count once.",
-      "Inlined functions count by their own names, except with `--baseline`; `--inlines` and `--no-inlines` choose.")
+      "Inlined functions count by their own names, except with `--baseline`; `--inlines` and `--no-inlines` choose.",
+      "With `--baseline`, `--total` compares the samples in functions and in what they called.")
 def report():
     assert run(f"report {RECORDING} -p 4194303")[0] == ""
     named = run(f"report {NODE / 'perf-603.data'} {NODE / 'perf-603.map'}")[0]
@@ -523,6 +530,7 @@ def report():
     several = ROOT / "tests/golden/report/baseline-several"
     new = several / "new.pb"
     assert "(mean of 2)" in run(f"report {new} {several / 'new2.pb'} --baseline {several / 'old.pb'}")[0]
+    assert "in what it called are compared" in run(f"report {new} --baseline {several / 'old.pb'} --total")[0]
     compared, said = run(f"report {new} {new} --baseline {several / 'old.pb'}")
     assert "(mean of" not in compared and "counts once" in said
     for words, is_inlined in {"": True, "--no-inlines": False}.items():

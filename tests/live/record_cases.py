@@ -45,6 +45,8 @@ def restarts_are_named(cwd):
         done = run("record", "-o", "live1", "-p", str(node.pid), "--duration", "1", cwd=cwd)
         node.kill()
     assert re.search(rf"process {node.pid}: .* \(start it again: node --perf-basic-prof .*hot\.js 6\)", done.stderr), done.stderr
+    # perf's own process, which waits for the duration, is not a second one.
+    assert run("resolve", "1000", "live1", cwd=cwd).stdout == "1000 [unknown] ([unknown])\n"
 
 
 def ctrl_c_keeps_the_data(cwd):

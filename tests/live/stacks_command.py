@@ -36,7 +36,8 @@ def output(*arguments):
 
 
 def written(recording, form, *options):
-    return output(*recording, "--format", form, *(word for one in options for word in WRITERS_OPTIONS[one]))
+    as_others = ["--no-inlines"] if form == "html" else []
+    return output(*recording, "--format", form, *as_others, *(word for one in options for word in WRITERS_OPTIONS[one]))
 
 
 def check_formats():

@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -87,15 +89,52 @@ std::optional<std::vector<LineRecord>> decode_v8_lines(const JitRecord& record,
   return lines;
 }
 
+/// The files in the names of V8's functions that are so short that nothing of them is left when
+/// their memory is freed, except the length.
+class ShortFiles {
+ public:
+  void add(std::string_view function_name) {
+    const std::string_view path = without_number(without_number(function_name));
+    if (path.size() == function_name.size()) return;
+    const std::string_view file = path.substr(path.rfind(' ') + 1);
+    if (file.size() > kLostBytes) return;
+    OfLength& known = files_[file.size()];
+    if (known.file.empty()) known.file = file;
+    known.has_others = known.has_others || known.file != file;
+  }
+  bool is_only_of_its_length(std::string_view file) const noexcept {
+    return !files_[file.size()].has_others && files_[file.size()].file == file;
+  }
+
+ private:
+  struct OfLength {
+    std::string file = {};
+    bool has_others = false;
+  };
+  std::array<OfLength, kLostBytes + 1> files_;
+};
+
 /// Restores a file name that has NULs in it from a function name that ends with "
-/// FILE:LINE:COLUMN". Empty if that is another file. A name without NULs is returned unchanged.
-std::string_view fixed_v8_file(std::string_view file, std::string_view function_name) noexcept {
+/// FILE:LINE:COLUMN". Empty if that is, or may be, another file. A name without NULs is returned
+/// unchanged.
+std::string_view fixed_v8_file(std::string_view file, std::string_view function_name,
+                               const ShortFiles& files) noexcept {
   if (file.find('\0') == std::string_view::npos) return file;
   const std::string_view path = without_number(without_number(function_name));
-  if (file.size() <= kLostBytes || path.size() <= file.size()) return {};
+  if (path.size() <= file.size()) return {};
   const std::string_view whole = path.substr(path.size() - file.size());
-  const bool begins = path[path.size() - file.size() - 1] == ' ';
-  return begins && whole.ends_with(file.substr(kLostBytes)) ? whole : std::string_view();
+  if (path[path.size() - file.size() - 1] != ' ') return {};
+  const bool is_it = file.size() > kLostBytes ? whole.ends_with(file.substr(kLostBytes))
+                                              : files.is_only_of_its_length(whole);
+  return is_it ? whole : std::string_view();
+}
+
+/// V8 gives the lines of Sparkplug's code by the offsets of the bytecode, which is several times
+/// shorter than the code. The last of them is that of a return, at the end of both.
+bool has_bytecode_offsets(const LoadRecord& load, const std::vector<CodeLine>& lines) noexcept {
+  const std::size_t kind = load.name.find(":^");
+  if (lines.empty() || kind == std::string_view::npos || load.name.find(' ') < kind) return false;
+  return lines.back().address - load.range.begin < load.range.size / 2;
 }
 
 constexpr std::uint64_t kNone = 0;  // offset 0 is the header, never a record
@@ -133,6 +172,7 @@ struct JitDetails::State {
   std::map<Address, Waiting> waiting;
   std::uint64_t loads = 0;
   std::uint64_t unwinding = kNone;
+  ShortFiles short_files;
   /// How many records have lines, and how many of those have their first line below V8's shift.
   std::uint64_t with_lines = 0;
   std::uint64_t below_shift = 0;
@@ -159,6 +199,7 @@ struct JitDetails::State {
         waiting.erase(found);
       }
       ++loads;
+      if (dump->is_v8()) short_files.add(load->name);
       if (details.debug_info != kNone || details.unwinding != kNone) all.push_back(details);
     }
   }
@@ -190,7 +231,7 @@ struct JitDetails::State {
     if (!dump->is_v8() || (plain && padding.size() <= kMaxPadding)) return plain;
     std::optional<std::vector<LineRecord>> lines = decode_v8_lines(record, load.range, shift());
     if (!lines) return std::nullopt;
-    for (LineRecord& line : *lines) line.file = fixed_v8_file(line.file, load.name);
+    for (LineRecord& line : *lines) line.file = fixed_v8_file(line.file, load.name, short_files);
     return lines;
   }
 };
@@ -235,6 +276,7 @@ std::vector<CodeLine> JitDetails::lines(std::uint64_t load_offset) const {
     const Address address = load->range.begin + (below ? 0 : into);
     lines.push_back({address, line.line, line.column, line.file, line.address});
   }
+  if (state_->dump->is_v8() && has_bytecode_offsets(*load, lines)) return {};
   return lines;
 }
 

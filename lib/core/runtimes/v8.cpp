@@ -235,8 +235,10 @@ constinit const RuntimeInfo kV8 = {
     .guide = {.title = "Node.js (V8)",
               .writes = "perf map",
               .names = v8::kNamedCode,
-              .lines = "V8's perf map has no lines but that where a function begins; --perf-prof "
-                       "makes V8 write a jitdump, which has all lines and the code",
+              .lines = "V8's perf map has only the line where a function begins; with --perf-prof, "
+                       "as in 'NODE_OPTIONS=--perf-prof perfmap record -- node app.js', V8 also "
+                       "writes a jitdump, which has the code and the lines inside",
+              .inlining_off = "--no-turbo-inlining",
               .tested = "20, 22, 24",
               .recorded = "100 % of stacks to the root, 100 % of JIT frames named"},
 };

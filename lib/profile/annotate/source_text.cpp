@@ -85,7 +85,7 @@ std::vector<std::size_t> line_begins(std::string_view text) {
 
 const SourceText::File& SourceText::open(const std::string& file) {
   const auto [place, is_new] = files_.try_emplace(file);
-  if (!is_new) return place->second;
+  if (!is_new || file.empty()) return place->second;  // the name of a file may be lost
   Result<Input> input = open_source(root_, path_of(file));
   if (!input) {
     failures_.push_back(std::move(input.error()));

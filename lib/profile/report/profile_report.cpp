@@ -87,6 +87,7 @@ struct RowLine {
   std::uint32_t row = 0;
   std::uint32_t file = 0;
   std::uint32_t line = 0;
+  bool is_of_name = false;  ///< see NamedPlace
 
   friend bool operator==(const RowLine&, const RowLine&) = default;
 };
@@ -149,6 +150,7 @@ struct RowFacts {
   std::uint32_t module = 0;
   std::uint32_t file = 0;
   std::uint32_t line = 0;
+  bool is_line_of_samples = false;
   bool has_several_modules = false;
 };
 
@@ -207,6 +209,7 @@ class ReportRows {
             .module = module(number),
             .file = strings_[facts_[number].file],
             .line = key.line == 0 ? facts_[number].line : key.line,
+            .is_line_of_samples = facts_[number].is_line_of_samples,
             .kind = key.kind,
             .pid = key.pid,
             .tid = key.tid};
@@ -235,7 +238,7 @@ class ReportRows {
     if (const std::uint32_t line = table_.place(number).line; line != 0) {
       place.line = lines_.add({row, strings_.add(original.file), line});
     } else if (const NamedPlace named = place_in_name(original); named.line != 0) {
-      place.line = lines_.add({row, strings_.add(named.file), named.line});
+      place.line = lines_.add({row, strings_.add(named.file), named.line, true});
     }
     return place;
   }
@@ -263,10 +266,7 @@ class ReportRows {
         facts = {};
         break;
       }
-      case ReportBy::line:
-        key.file = facts.file;
-        key.line = line;
-        [[fallthrough]];
+      case ReportBy::line: set_line(original, line, key, facts); [[fallthrough]];
       default:
         facts.system_name = strings_.add(original.system_name);
         key.name = strings_.add(shown_name(function));
@@ -280,6 +280,18 @@ class ReportRows {
     return add(key, facts);
   }
 
+  void set_line(const FrameFunction& original, std::uint32_t line, RowKey& key, RowFacts& facts) {
+    facts.is_line_of_samples = line != 0;
+    const NamedPlace named = place_in_name(original);
+    const std::uint32_t named_file = strings_.add(named.file);
+    if (line == 0 && (facts.file == 0 || facts.file == named_file)) {
+      facts.file = named_file;
+      line = named.line;
+    }
+    key.file = facts.file;
+    key.line = line;
+  }
+
   std::uint32_t add(const RowKey& key, const RowFacts& facts) {
     const std::uint32_t row = keys_.add(key);
     if (row == facts_.size()) {
@@ -288,6 +300,7 @@ class ReportRows {
       return row;
     }
     RowFacts& known = facts_[row];
+    known.is_line_of_samples = known.is_line_of_samples || facts.is_line_of_samples;
     known.has_several_modules = known.has_several_modules || known.module != facts.module;
     if (known.file == 0) {
       known.file = facts.file;
@@ -481,6 +494,7 @@ void set_hottest_lines(const EventCounts& event, const ReportRows& all,
     most[position] = samples;
     rows[position].file = all.file(line);
     rows[position].line = line.line;
+    rows[position].is_line_of_samples = !line.is_of_name;
   }
 }
 

@@ -324,14 +324,17 @@ FunctionIdentity compared_identity(const ReportRow& row, const WholeModules& who
   return identity_of(row.kind, row.name, row.system_name, row.module);
 }
 
-std::map<FunctionIdentity, FunctionCounts> functions_of(const Sides& sides) {
+std::map<FunctionIdentity, FunctionCounts> functions_of(const Sides& sides, bool totals) {
   std::map<FunctionIdentity, FunctionCounts> functions;
   const auto add = [&](const std::vector<Measured>& side, std::vector<double> Counts::*counts,
                        std::uint64_t ComparedFunction::*samples) {
     for (std::size_t i = 0; i < side.size(); ++i) {
       for (const ReportRow& row : side[i].report->rows(side[i].event.number)) {
-        auto& [function, all] = functions[compared_identity(row, sides.wholes)];
         const auto whole = whole_of(row, sides.wholes);
+        // The rows of a module may call each other: their totals have no sum.
+        if (totals && !whole.empty()) continue;
+        const std::uint64_t count = (totals ? row.total : row.self).samples;
+        auto& [function, all] = functions[compared_identity(row, sides.wholes)];
         function.name = whole.empty() ? row.name : whole;
         function.module = row.module;
         function.kind = row.kind;
@@ -339,10 +342,10 @@ std::map<FunctionIdentity, FunctionCounts> functions_of(const Sides& sides) {
           function.file = row.file;
           function.line = row.line;
         }
-        function.*samples += row.self.samples;
+        function.*samples += count;
         all.before.resize(sides.before.size());
         all.after.resize(sides.after.size());
-        (all.*counts)[i] += static_cast<double>(row.self.samples);
+        (all.*counts)[i] += static_cast<double>(count);
       }
     }
   };
@@ -566,7 +569,7 @@ double comparisons_of(const std::vector<Values>& large) noexcept {
 
 void compare_functions(const Sides& sides, const ComparisonOptions& options,
                        ReportComparison& comparison) {
-  Functions functions = functions_of(sides);
+  Functions functions = functions_of(sides, options.totals);
   comparison.compared = functions.size();
   const Values total(sides, totals_of(sides));
   const double whole = total.before.mean;
@@ -616,7 +619,8 @@ Result<Normalization> normalize_reports(const ProfileReport& baseline, const Pro
   const Measured& before = sides->before.front();
   const Measured& after = sides->after.front();
   const double whole = Values(*sides, totals_of(*sides)).before.mean;
-  const double comparisons = comparisons_of(large_of(*sides, functions_of(*sides), whole, options));
+  const double comparisons =
+      comparisons_of(large_of(*sides, functions_of(*sides, false), whole, options));
   constexpr double kMaxDeviations = 100;
   const auto deviations = least(kMaxDeviations, [comparisons](double one) {
     return comparisons * normal_tails(one) <= kFalseAlarms;
@@ -655,6 +659,8 @@ Result<ReportComparison> compare_reports(Reports baselines, Reports reports,
   comparison.normalize = options.normalize;
   comparison.function = options.function;
   comparison.nameless = sides->nameless;
+  comparison.threshold_ppm = options.threshold_ppm;
+  comparison.totals = options.totals;
   compare_functions(*sides, options, comparison);
   compare_totals(for_total(*std::move(sides), options), options, comparison);
   return comparison;
@@ -757,9 +763,21 @@ void write_nameless(const ReportComparison& comparison, OutputFile& out) {
     std::string name, recording;
     append_visible(name, module.module);
     append_visible(recording, module.recording);
-    out.write(name + " is compared as a whole: " + recording + " has no names for it (" +
-              percent_text(module.share_ppm) + " of its samples)\n");
+    out.write(name + (comparison.totals ? " is not compared: " : " is compared as a whole: ") +
+              recording + " has no names for it (" + percent_text(module.share_ppm) +
+              " of its samples)\n");
   }
+}
+
+/// What is known of the change of the total.
+std::string sureness(const ReportComparison& comparison) {
+  const ComparedFunction& total = comparison.total;
+  if (total.change != Change::same) return "confidence " + confidence(total);
+  if (static_cast<std::uint64_t>(std::abs(total.change_ppm)) < comparison.threshold_ppm) {
+    return "below the threshold of " + percent_text(comparison.threshold_ppm);
+  }
+  return total.change_ppm == 0 ? "no change"
+                               : "which may be chance: confidence " + confidence(total);
 }
 
 }  // namespace
@@ -770,9 +788,10 @@ void write_comparison_text(const ReportComparison& comparison, OutputFile& out, 
   append_visible(name, comparison.after.event.name);
   out.write("total of " + name + ": " + quantity(comparison, comparison.before, "before") + ", " +
             quantity(comparison, comparison.after, "now") + ", " +
-            signed_percent(total.change_ppm) +
-            (total.change == Change::same ? ", which may be chance or is below the threshold\n"
-                                          : ", confidence " + confidence(total) + "\n"));
+            signed_percent(total.change_ppm) + ", " + sureness(comparison) + "\n");
+  if (comparison.totals) {
+    out.write("samples in a function and in what it called are compared\n");
+  }
   if (comparison.functions.empty()) {
     out.write("no change was found in " + counted(comparison.compared, "function") + "\n");
   } else {
@@ -823,6 +842,7 @@ void write_comparison_json(const ReportComparison& comparison, OutputFile& out) 
   json.begin_object();
   write_change_json(comparison.total, json);
   json.end_object();
+  json.member("samples_of", comparison.totals ? "total" : "self");
   json.member("compared", comparison.compared);
   json.member("least_total_ppm", comparison.least_total_ppm);
   json.member("least_function_ppm", comparison.least_function_ppm);

@@ -165,6 +165,10 @@ bool has_recorded_files(const Source& source) {
          });
 }
 
+/// perf record -p PID -- COMMAND lists the process that runs the command, with the name that it has
+/// until it executes it, although only PID is recorded.
+bool is_command_of_perf(const ProcessInfo& process) { return process.comm == "perf-exec"; }
+
 /// That of -p, or the only one that has a perf map or jitdump, or the only one; 0: there is none.
 Result<pid_t> ProcessNames::recorded_process(const Source& source) const {
   std::vector<pid_t> pids = source.pids;
@@ -174,7 +178,9 @@ Result<pid_t> ProcessNames::recorded_process(const Source& source) const {
     for (const RecordedFile& file : *files) pids.push_back(file.pid);
   }
   if (pids.empty()) {
-    for (const ProcessInfo& process : tracker_.living()) pids.push_back(process.pid);
+    for (const ProcessInfo& process : tracker_.living()) {
+      if (!is_command_of_perf(process)) pids.push_back(process.pid);
+    }
   }
   std::ranges::sort(pids);
   pids.erase(std::unique(pids.begin(), pids.end()), pids.end());

@@ -174,6 +174,15 @@ Error no_dump(std::string_view bytes, const std::string& name) {
 Result<void> check_map(std::string_view bytes, const std::string& name,
                        const SourceOptions& options) {
   if (is_damaged_jitdump(bytes)) return Failure(no_dump(bytes, name));
+  // Also in lint: no byte of it is a damaged line of a map.
+  if (bytes.starts_with("\x7f"
+                        "ELF")) {
+    return Failure({Errc::bad_format,
+                    name + " is an ELF file, not a perf map or jitdump (--kind perf-map reads it "
+                           "anyway)",
+                    0,
+                    {}});
+  }
   if (!options.needs_magic || !is_binary(bytes)) return {};
   return Failure({Errc::bad_format,
                   name + " is binary data, not a source of names (--kind perf-map reads it anyway)",

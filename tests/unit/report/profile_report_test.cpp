@@ -303,7 +303,9 @@ TEST_CASE("a function without lines has the place that its runtime's name says",
   REQUIRE(names(rows) == std::vector<std::string>{std::string(c.name)});
   CHECK((rows[0].file == c.file && rows[0].line == c.line));
   CHECK(has(in(write_report_text, report), c.text));
-  CHECK(report_of(stacks, {.by = ReportBy::line}).rows(0).at(0).line == 0);
+  const ProfileReport by_line = report_of(stacks, {.by = ReportBy::line});
+  CHECK(by_line.rows(0).at(0).line == c.line);
+  CHECK_FALSE(by_line.rows(0).at(0).is_line_of_samples);
 }
 
 TEST_CASE("the traces of a PHP function are one row, with the line of the hottest", "[report]") {
@@ -321,6 +323,12 @@ TEST_CASE("the traces of a PHP function are one row, with the line of the hottes
   CHECK((rows[0].line == 9 && rows[0].self.samples == 3));
   CHECK(rows[0].tiers == std::vector<std::string_view>{"trace"});
   CHECK(report_of(stacks, {.merge_tiers = false}).rows(0).size() == 2);
+
+  const ProfileReport by_line = report_of(stacks, {.by = ReportBy::line});
+  const std::vector<ReportRow> lines = by_line.rows(0);
+  REQUIRE(names(lines) == std::vector<std::string>{"digits", "digits"});
+  CHECK((lines[0].line == 9 && lines[0].self.samples == 2 && !lines[0].is_line_of_samples));
+  CHECK(has(in(write_report_text, by_line), "digits (line 4) [trace]"));
 }
 
 }  // namespace perfmap::profile_report_test

@@ -144,6 +144,77 @@ TEST_CASE("a comparison ignores changes below the threshold", "[report]") {
   CHECK(compare(before, after, {.threshold_ppm = 1000}).functions.size() == 1);
 }
 
+/// Python: the interpreter has all samples, and functions call each other; `parse` is recursive.
+struct RecordedPython {
+  RecordedPython(std::uint64_t parse, std::uint64_t render) {
+    const auto place = [&](const char* name, FrameKind kind, std::uint64_t address) {
+      return stacks.place({.name = name, .system_name = name, .module = "/x", .kind = kind},
+                          address, 0);
+    };
+    const auto eval = place("_PyEval_EvalFrameDefault", FrameKind::native, 9);
+    const auto main = place("py::main:/app.py", FrameKind::jit, 1);
+    const auto parsing = place("py::parse:/app.py", FrameKind::jit, 2);
+    const auto rendering = place("py::render:/app.py", FrameKind::jit, 3);
+    report.emplace(stacks.table, stacks.profile, ProfileReport::Options());
+    add({eval, parsing, eval, parsing, eval, main}, parse);
+    add({eval, rendering, eval, main}, render);
+  }
+
+  void add(const std::vector<std::uint32_t>& places, std::uint64_t count) {
+    const std::vector<StackFrame> frames = stacks.frames(places);
+    StackSample sample{.time = 5, .pid = 7, .tid = 7, .period = 1'000'000 * count};
+    sample.frames = frames;
+    report->add(sample, count);
+  }
+
+  test::Stacks stacks;
+  std::optional<ProfileReport> report;
+};
+
+TEST_CASE("a slower Python function is found by totals, in which recursion counts once",
+          "[report]") {
+  const RecordedPython before(2000, 2000), before2(2020, 1990), before3(1990, 2030);
+  const RecordedPython after(2600, 2000), after2(2570, 2010), after3(2620, 1990);  // 30 % slower
+  const ProfileReport* const baselines[] = {&*before.report, &*before2.report, &*before3.report};
+  const ProfileReport* const reports[] = {&*after.report, &*after2.report, &*after3.report};
+  const auto selfs = compare_reports(baselines, reports, {});
+  REQUIRE(selfs);
+  CHECK(selfs->functions.empty());
+
+  const auto totals = compare_reports(baselines, reports, {.totals = true});
+  REQUIRE(totals);
+  const ComparedFunction* const parse = find(*totals, "py::parse:/app.py");
+  REQUIRE(parse != nullptr);
+  CHECK(parse->change == Change::grew);
+  CHECK(parse->old_samples == 6010);
+  CHECK(parse->new_samples == 7790);
+  CHECK((parse->old_ppm / 1000 == 499 && parse->new_ppm / 1000 == 564));
+  CHECK(totals->grew_above(50'000));
+  CHECK(find(*totals, "py::main:/app.py") == nullptr);
+}
+
+TEST_CASE("totals of a module without names are not compared", "[report]") {
+  const Recorded before({{"parse", 1000}, {"[vdso]", 20}});
+  const auto comparison = compare(before, before, {.totals = true});
+  CHECK(comparison.functions.empty());
+  const std::string text =
+      test::written([&](OutputFile& out) { write_comparison_text(comparison, out, false); });
+  CHECK(text.find("samples in a function and in what it called are compared\n") !=
+        std::string::npos);
+}
+
+TEST_CASE("the text says whether a total is below the threshold, or may be chance", "[report]") {
+  const auto text_of = [](std::uint64_t now, const ComparisonOptions& options) {
+    const auto comparison =
+        compare(Recorded({{"parse", 1000}}), Recorded({{"parse", now}}), options);
+    return test::written([&](OutputFile& out) { write_comparison_text(comparison, out, false); });
+  };
+  CHECK(text_of(1005, {}).find("below the threshold of 1.00%\n") != std::string::npos);
+  CHECK(text_of(1100, {}).find("+10.00%, which may be chance: confidence ") != std::string::npos);
+  CHECK(text_of(1100, {.threshold_ppm = 150'000}).find("below the threshold of 15.00%") !=
+        std::string::npos);
+}
+
 TEST_CASE("what grew evenly is in the total", "[report]") {
   const Recorded before({{"a", 1000}, {"b", 1000}});
   const Recorded after({{"a", 2000}, {"b", 2000}});

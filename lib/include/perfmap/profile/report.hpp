@@ -56,6 +56,7 @@ struct ReportRow {
   /// 0: unknown. Of a function, the line with most samples of its own; of JIT code without lines,
   /// where its runtime's name says that it begins.
   std::uint32_t line = 0;
+  bool is_line_of_samples = false;  ///< not that of a runtime's name
   FrameKind kind = FrameKind::unknown;
   std::vector<std::string_view> tiers = {};  ///< of JIT code, the one with most samples first
   pid_t pid = 0;                             ///< of a thread or process

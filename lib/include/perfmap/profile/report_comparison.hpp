@@ -25,6 +25,8 @@ struct ComparisonOptions {
   std::string function = {};
   /// A smaller change is none; in millionths of the baseline's total.
   std::uint64_t threshold_ppm = 10'000;
+  /// Compare the samples in functions and in what they called, not those in functions themselves.
+  bool totals = false;
 };
 
 /// A function in the recordings of both sides.
@@ -34,9 +36,11 @@ struct ComparedFunction {
   std::string_view name = {};
   std::string_view module = {};
   FrameKind kind = FrameKind::unknown;
-  std::string_view file = {};     ///< as in ReportRow
-  std::uint32_t line = 0;         ///< 0: unknown
-  std::uint64_t old_samples = 0;  ///< in the function itself, in all recordings of the side
+  std::string_view file = {};  ///< as in ReportRow
+  std::uint32_t line = 0;      ///< 0: unknown
+  /// In the function itself, or with `totals` also in what it called; in all recordings of the
+  /// side.
+  std::uint64_t old_samples = 0;
   std::uint64_t new_samples = 0;
   /// What is compared: the normalised samples of a recording, in millionths of the baseline's
   /// total. Means of the recordings of each side.
@@ -75,7 +79,7 @@ struct ReportComparison {
   /// Those that changed, the largest change first.
   std::vector<ComparedFunction> functions = {};
   std::uint64_t compared = 0;  ///< functions, also those that did not change
-  /// Compared as a whole, as one function.
+  /// Compared as a whole, as one function; with `totals` not at all.
   std::vector<NamelessModule> nameless = {};
   /// How much the total has to grow to be a change, and a function with a tenth of the baseline's
   /// total; in millionths of that total.
@@ -84,6 +88,8 @@ struct ReportComparison {
   /// As in the options.
   ComparisonOptions::Normalize normalize = ComparisonOptions::Normalize::samples;
   std::string function = {};
+  std::uint64_t threshold_ppm = 0;
+  bool totals = false;
 
   /// Whether the total or a function grew by more than so many millionths of the baseline's total.
   PERFMAP_API bool grew_above(std::uint64_t ppm) const noexcept;
@@ -119,7 +125,7 @@ PERFMAP_API Result<Normalization> normalize_reports(const ProfileReport& baselin
                                                     const ProfileReport& report,
                                                     const ComparisonOptions& options);
 
-/// Compares the self samples of functions: by name and, except for JIT code, the file name of the
+/// Compares the samples of functions: by name and, except for JIT code, the file name of the
 /// module. A function of a script is identified by its own name and the name of its file; those
 /// without a name are one. So neither addresses, pids, tiers, directories nor lines matter. All
 /// reports must count by function. Compares the first event that all have, else their only events.
@@ -131,6 +137,9 @@ PERFMAP_API Result<Normalization> normalize_reports(const ProfileReport& baselin
 /// prior variance comes from all functions. With fewer recordings it is assumed: samples of a
 /// function vary by their square root, and by a further 5 % from run to run, processor time by
 /// 10 %.
+///
+/// With ComparisonOptions::totals, a sample counts once for each row of a report in its stack. If
+/// functions without a name that are one call each other, it counts for each of them.
 ///
 /// If the file of a module was not found for one recording, but for another, its functions cannot
 /// be compared. The module is then compared as a whole, as is a kernel without names. Fails with
