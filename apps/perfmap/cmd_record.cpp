@@ -153,6 +153,7 @@ Result<Target> target_of(const RecordOptions& options) {
 }
 
 volatile std::sig_atomic_t interrupts = 0;
+volatile std::sig_atomic_t sent_signal = 0;  // by a process: a terminal signals the whole group
 
 /// While it lives, Ctrl-C, SIGTERM and a closed terminal end the recording, not this program, which
 /// then saves the names. The fourth signal ends the program at once. A reader of messages that has
@@ -161,14 +162,18 @@ class InterruptGuard {
  public:
   InterruptGuard() {
     interrupts = 0;
+    sent_signal = 0;
     struct sigaction action {};
-    action.sa_handler = [](int signal) {
+    action.sa_flags = SA_SIGINFO;
+    action.sa_sigaction = [](int signal, siginfo_t* info, void*) {
       constexpr int kMaxIgnored = 3;
       constexpr int kStatusOfSignal = 128;
       interrupts = interrupts + 1;
+      if (info->si_code != SI_KERNEL) sent_signal = signal;
       if (interrupts > kMaxIgnored) ::_exit(kStatusOfSignal + signal);
     };
     for (std::size_t i = 0; i < kEnds.size(); ++i) ::sigaction(kEnds[i], &action, &before_[i]);
+    action.sa_flags = 0;
     action.sa_handler = SIG_IGN;
     ::sigaction(SIGPIPE, &action, &pipe_before_);
   }
@@ -201,40 +206,93 @@ struct Session {
   RecordedPlaces places = RecordedPlaces();
 };
 
-/// Waits until perf ends, or the user interrupts. Returns perf's exit status. Meanwhile looks for
-/// the processes below `pids`.
-int wait_for(PerfRun& perf, const std::vector<pid_t>& pids, Session& session,
-             const Console& console) {
-  using std::chrono::steady_clock;
-  constexpr std::chrono::seconds kPatience(3);
+/// Looks at the recorded processes, and passes signals on, until perf ends.
+class Watcher {
+ public:
+  Watcher(PerfRun& perf, Session& session, const Console& console)
+      : perf_(perf), session_(session), console_(console) {}
+
+  /// Returns perf's exit status.
+  int wait_for_end();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::seconds kPatience{3};
+
+  bool has_command() const noexcept { return session_.pids.empty(); }
+  void look();
+  void stop();
+  void wait_for_signaled();
+
+  PerfRun& perf_;
+  Session& session_;
+  const Console& console_;
+  OrphanAdopter adopter_;
+  Roots roots_ = roots_from_environment();
+  std::vector<pid_t> signaled_;
+  int seen_ = 0;  // of `interrupts`
+  Clock::time_point stopped_;
+};
+
+int Watcher::wait_for_end() {
   constexpr int kMoment = 50;
   constexpr int kMomentsPerLook = 4;
-  const Roots roots = roots_from_environment();
-  int seen = 0;
-  steady_clock::time_point stopped;
   for (int moment = 0;; ++moment) {
-    if (const auto status = perf.wait(kMoment)) return *status;
-    if (moment % kMomentsPerLook == 0) {
-      const std::vector<pid_t> children = descendants_of(pids);
-      for (const std::vector<pid_t>& some : {pids, children}) {
-        session.mounts.look(some);
-        session.users.look(some);
-        session.places.look(some);
-      }
-      for (const std::string& path : perf.pass_fifos(session.users, roots)) {
-        console.warn(path + " is a FIFO, in which perf would hang: perf was given an empty map");
-      }
+    if (const auto status = perf_.wait(kMoment)) {
+      wait_for_signaled();
+      adopter_.reap(descendants_of({::getpid()}));
+      return *status;
     }
-    if (interrupts == seen) continue;
-    // perf gets Ctrl-C of a terminal itself, but not a signal that was sent to this program alone.
-    if (seen == 0) {
-      perf.stop();
-      stopped = steady_clock::now();
-    } else if (steady_clock::now() - stopped > kPatience) {
-      ::kill(perf.pid(), SIGKILL);  // it hangs, for example in a FIFO of another process
-    }
-    seen = interrupts;
+    if (moment % kMomentsPerLook == 0) look();
+    if (interrupts != seen_) stop();
   }
+}
+
+void Watcher::look() {
+  const std::vector<pid_t> pids = has_command() ? std::vector{perf_.pid()} : session_.pids;
+  std::vector<pid_t> children = descendants_of(has_command() ? std::vector{::getpid()} : pids);
+  std::erase(children, perf_.pid());
+  adopter_.reap(children);
+  for (const std::vector<pid_t>& some : {pids, children}) {
+    session_.mounts.look(some);
+    session_.users.look(some);
+    session_.places.look(some);
+  }
+  for (const std::string& path : perf_.pass_fifos(session_.users, roots_)) {
+    console_.warn(path + " is a FIFO, in which perf would hang: perf was given an empty map");
+  }
+}
+
+/// A terminal signals all processes of its group, but another process this one alone.
+void Watcher::stop() {
+  const bool is_first = seen_ == 0;
+  seen_ = interrupts;
+  if (const int signal = sent_signal; signal != 0 && has_command()) {
+    sent_signal = 0;
+    for (const pid_t pid : signal_descendants(signal, perf_.pid())) signaled_.push_back(pid);
+  }
+  if (is_first) {
+    perf_.stop();
+    stopped_ = Clock::now();
+  } else if (Clock::now() - stopped_ > kPatience) {
+    ::kill(perf_.pid(), SIGKILL);  // it hangs, for example in a FIFO of another process
+  }
+}
+
+/// What a process writes at its end is kept, too, and its files are removed only after that.
+void Watcher::wait_for_signaled() {
+  constexpr timespec kMoment{0, 10'000'000};
+  const auto until = Clock::now() + kPatience;
+  while (!signaled_.empty() && Clock::now() < until && interrupts == seen_) {
+    adopter_.reap(signaled_);
+    std::erase_if(signaled_, [](pid_t pid) { return !process_lives(pid); });
+    if (!signaled_.empty()) ::nanosleep(&kMoment, nullptr);
+  }
+  if (signaled_.empty()) return;
+  std::string pids;
+  for (const pid_t pid : signaled_) pids += (pids.empty() ? "" : ", ") + std::to_string(pid);
+  console_.warn(counted(signaled_.size(), "process", "processes") +
+                " did not end after the signal, and will leave files: " + pids);
 }
 
 Result<void> invalid(std::string why) {
@@ -651,8 +709,7 @@ Result<void> record(Session& session, const Console& console) {
     session.perf.buffer = buffer;
     Result<PerfRun> perf = PerfRun::start(session.perf);
     if (!perf) return Failure(perf.error());
-    const std::vector<pid_t> roots = session.pids.empty() ? std::vector{perf->pid()} : session.pids;
-    session.status = wait_for(*perf, roots, session, console);
+    session.status = Watcher(*perf, session, console).wait_for_end();
     std::error_code error;
     const bool has_begun = std::filesystem::file_size(session.perf.output, error) != 0 || error;
     if (session.status != kPerfFailed || has_begun || interrupts != 0) break;

@@ -13,7 +13,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
-from recorded_programs import PERFMAP, read_manifest, run, run_rows, skip_without_perf, stacks, totals
+from recorded_programs import PERFMAP, check_nothing_left, read_manifest, run, run_rows, skip_without_perf, stacks, totals
 
 NOBODY = 65534
 
@@ -109,14 +109,38 @@ def names_of_others_are_refused(cwd):
             pathlib.Path(f"/tmp/perf-{pid}.map").unlink(missing_ok=True)
 
 
+def start_recording(name, command, cwd):
+    """Returns when Node.js has compiled something."""
+    going = subprocess.Popen([PERFMAP, "record", "-o", name, "--runtime", "node", "--", *command], cwd=cwd, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True, start_new_session=True)
+    recording = pathlib.Path(cwd, name, "perf.data")
+    while not recording.exists() or recording.stat().st_size == 0:
+        time.sleep(0.05)
+    time.sleep(1)
+    return going
+
+
+def signals_end_all_processes(cwd):
+    """As Ctrl-C in a terminal does, also if only perfmap gets the signal: children of the command, and orphans, but no
+    daemon that left the process group."""
+    command = "node hot.js 20 & (node hot.js 20 &) ; setsid sleep 30 > /dev/null 2>&1 & echo $!; node hot.js 20; echo goes on"
+    before = set(os.listdir(cwd)) | {"all1"}
+    going = start_recording("all1", ["sh", "-c", command], cwd)
+    going.send_signal(signal.SIGTERM)
+    printed, told = going.communicate(timeout=60)
+    assert going.returncode == 0, told
+    daemon, = printed.split()
+    os.kill(int(daemon), signal.SIGKILL)
+    manifest = read_manifest(f"{cwd}/all1")
+    assert len(manifest["files"]) == 3, (manifest, told)
+    for file in manifest["files"]:
+        assert not os.path.exists(f"/proc/{file['pid']}"), file
+    check_nothing_left(cwd, before, manifest)
+
+
 def repeated_signals_keep_the_names(cwd):
     for name, signals in (("twice1", (signal.SIGINT, signal.SIGINT)), ("hup1", (signal.SIGHUP,))):
-        going = subprocess.Popen([PERFMAP, "record", "-o", name, "--", "node", "hot.js", "20"], cwd=cwd,
-                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
-        recording = pathlib.Path(cwd, name, "perf.data")
-        while not recording.exists() or recording.stat().st_size == 0:
-            time.sleep(0.05)
-        time.sleep(1)  # until Node.js has compiled something
+        going = start_recording(name, ["node", "hot.js", "20"], cwd)
         for one in signals:
             going.send_signal(one)
             time.sleep(0.1)
@@ -196,7 +220,7 @@ def other_users_are_named(cwd):
 def main():
     skip_without_perf()
     run_rows([[(statuses_are_true, None), (ctrl_c_keeps_the_data, "node"), (planted_files_stay, "node"),
-               (names_of_others_are_refused, "node"), (repeated_signals_keep_the_names, "node"),
+               (names_of_others_are_refused, "node"), (signals_end_all_processes, "node"), (repeated_signals_keep_the_names, "node"),
                (restarts_are_named, "node"), (logs_elsewhere_are_removed, "node")],
               [(readers_that_go_end_nothing, None), (failures_of_perf_have_a_reason, None),
                (smaller_buffers_are_tried, None), (fifos_do_not_hang_perf, None), (erlang_is_named, "erl"),

@@ -177,6 +177,30 @@ PERFMAP_API Result<void> switch_dotnet_names(
 /// themselves.
 PERFMAP_API std::vector<pid_t> descendants_of(std::vector<pid_t> pids, const Roots& roots = {});
 
+/// While it lives, a descendant of this process whose parent ends becomes a child of this process
+/// (PR_SET_CHILD_SUBREAPER), so that descendants_of() still finds it. One thread at a time.
+class PERFMAP_API OrphanAdopter {
+ public:
+  OrphanAdopter();
+  /// Adopts no further ones. Those that live remain children of this process.
+  ~OrphanAdopter();
+  OrphanAdopter(const OrphanAdopter&) = delete;
+  OrphanAdopter& operator=(const OrphanAdopter&) = delete;
+
+  /// Collects the ended ones among these processes, which were zombies until then. Others that
+  /// are no children of this process do not matter.
+  void reap(std::span<const pid_t> pids) noexcept;
+
+ private:
+  int before_ = 0;
+};
+
+/// Sends a signal to the descendants of this process that are in its process group, as a terminal
+/// would, except for `spared`. A process that begins later does not get it. Processes are held by
+/// descriptors (pidfd_open), so that no other process with such a pid gets the signal. Returns
+/// those that got it.
+PERFMAP_API std::vector<pid_t> signal_descendants(int signal, pid_t spared);
+
 // The recording directory.
 
 /// A directory with a recording and the files that name its code; see docs/format-recording.md:
