@@ -208,7 +208,7 @@ bool leaves_for_read_only(std::string_view text) {
     const std::string path(word);
     struct stat status {};
     if (::stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) continue;
-    if (::access(path.c_str(), W_OK) != 0) return true;
+    if (!can_create_files_in(path)) return true;
   }
   return false;
 }
@@ -464,7 +464,7 @@ void Planner::add(const Found& found, bool was_asked_for) {
   if (plan_.variables.size() == before) return;
   if (!row.started.ini.empty()) plan_.ini = row.started.ini;
   if (row.runtime == plan_.runtime) plan_.call_graph = row.started.call_graph;
-  if (!row.started.prints.empty()) {
+  if (was_asked_for_ && !row.started.prints.empty()) {
     plan_.notes.push_back(std::string(row.guide.title) + " prints " +
                           std::string(row.started.prints));
   }
