@@ -3,6 +3,7 @@
 #include <charconv>
 #include <chrono>
 #include <csignal>
+#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -199,7 +200,9 @@ struct Session {
   NamingPlan plan;
   PerfRecordOptions perf;
   std::int64_t began_ns = 0;
-  int status = 0;                 // of perf
+  int status = 0;  // of perf, and of the command
+  int signal = 0;  // that ended them
+  std::chrono::steady_clock::duration lasted{};
   std::vector<pid_t> asked = {};  // see LeftFiles
   ForeignMounts mounts = ForeignMounts();
   RecordedUsers users = RecordedUsers();
@@ -299,6 +302,10 @@ Result<void> invalid(std::string why) {
   return Failure({Errc::invalid_argument, std::move(why), 0, {}});
 }
 
+std::string check_not_empty(const std::string& text) {
+  return text.empty() ? "the name of the directory is empty" : "";
+}
+
 Result<void> check_name(const std::string& name) {
   if (!name.starts_with('-')) return {};
   return invalid("cannot create " + name + ": " +
@@ -386,7 +393,7 @@ Result<NamingPlan> plan_for(const RecordOptions& options, RuntimeDirectory& runt
   request.environment = own_environment();
   request.runtimes = *chosen_runtimes(options.runtime);
   request.directory = runtime.path();
-  request.can_write = ::access(".", W_OK) == 0;
+  request.can_write = can_create_files_in(".");
   request.can_write_as = user_can_write_here;
   request.can_map_tmp = can_map_code_in(roots_from_environment().tmp);
   request.run = output_of;
@@ -396,10 +403,25 @@ Result<NamingPlan> plan_for(const RecordOptions& options, RuntimeDirectory& runt
   return plan;
 }
 
-void say_plan(const NamingPlan& plan, const Console& console) {
-  for (const NamingVariable& variable : plan.variables) {
-    console.note("set " + variable.name + "=" + shell_word(variable.value));
+/// Variables for runtimes that the command may start are many, and most of them are not used.
+void say_variables(const RecordOptions& options, const NamingPlan& plan, const Console& console) {
+  if (plan.runtime != Runtime::unknown || plan.variables.size() == 1 || console.verbose()) {
+    for (const NamingVariable& variable : plan.variables) {
+      console.note("set " + variable.name + "=" + shell_word(variable.value));
+    }
+    return;
   }
+  std::string names;
+  for (const NamingVariable& variable : plan.variables) {
+    names += (names.empty() ? "" : ", ") + variable.name;
+  }
+  if (names.empty()) return;
+  console.note("set for runtimes that " + short_name(options) + " may start: " + names +
+               " (--verbose prints the values)");
+}
+
+void say_plan(const RecordOptions& options, const NamingPlan& plan, const Console& console) {
+  say_variables(options, plan, console);
   if (!plan.arguments.empty()) {
     std::string words;
     for (const std::string& word : plan.arguments) words += " " + shell_word(word);
@@ -506,6 +528,16 @@ std::size_t count_recorded(const std::vector<ProcessInfo>& processes,
       processes, [&](const ProcessInfo& process) { return recorded.contains(process.pid); }));
 }
 
+/// From the first start of a process to the last end; 0 if the recording has none.
+std::uint64_t lifetime_of(const std::vector<ProcessInfo>& processes) {
+  std::uint64_t first = ProcessTracker::kNow, last = 0;
+  for (const ProcessInfo& process : processes) {
+    if (process.since != 0) first = std::min(first, process.since);
+    if (process.until != ProcessTracker::kNow) last = std::max(last, process.until);
+  }
+  return last > first ? last - first : 0;
+}
+
 /// Copies ELF files, and says which not.
 std::vector<RecordedModule> keep_modules(ModuleKeeper& keeper, const Session& session,
                                          const Console& console) {
@@ -557,6 +589,7 @@ Result<Kept> keep(Session& session, const Console& console) {
   kept.modules = keep_modules(modules, session, console);
   kept.processes = count_recorded(processes, session.pids, kept.diagnosis);
   kept.span_ns = recording->facts().last_sample - recording->facts().first_sample;
+  if (kept.diagnosis.total.samples == 0) kept.span_ns = lifetime_of(processes);
   LeftFiles left{.tmp = tmp,
                  .places = &session.places,
                  .users = &session.users,
@@ -614,12 +647,41 @@ std::string processes_text(const Kept& kept) {
          std::to_string(kept.processes - sampled) + " without samples)";
 }
 
-void print_summary(const Kept& kept, const std::string& typed, const Console& console) {
+/// Nothing if the command ended well, or because the user ended the recording.
+std::string end_text(const Session& session) {
+  if (session.options.command.empty() || interrupts != 0 || session.status == 0) return {};
+  const std::string who = short_name(session.options);
+  if (session.signal == 0) return who + " exited with " + std::to_string(session.status);
+  const char* const name = ::sigabbrev_np(session.signal);
+  return who + " ended by " +
+         (name == nullptr ? "signal " + std::to_string(session.signal) : std::string("SIG") + name);
+}
+
+/// Why there are no samples, and what to do.
+std::string no_samples_text(const Kept& kept, const Session& session) {
+  const RecordOptions& options = session.options;
+  const auto lasted = std::chrono::duration_cast<std::chrono::nanoseconds>(session.lasted).count();
+  const std::uint64_t waited =
+      parse_seconds(options.duration).value_or(static_cast<std::uint64_t>(lasted));
+  const std::string time = tenths_text(kept.span_ns != 0 ? kept.span_ns : waited);
+  if (!options.event.empty()) {
+    return "there are no samples: the event " + one_line(options.event, true) +
+           " did not occur, or too rarely, in " + time +
+           " (record for longer, or another event: -e)";
+  }
+  return "there are no samples: what was recorded used almost no processor time in " + time +
+         " (record for longer, or where it waits: --off-cpu)";
+}
+
+void print_summary(const Kept& kept, const Session& session, const std::string& typed,
+                   const Console& console) {
   if (console.quiet()) return;
   constexpr std::size_t kMaxShown = 8;
   const RecordingDiagnosis& diagnosis = kept.diagnosis;
-  console.note("recorded " + counted(diagnosis.total.samples, "sample") + " in " +
-               tenths_text(kept.span_ns) + " of " + processes_text(kept) + ": " + typed);
+  const bool has_samples = diagnosis.total.samples != 0;
+  console.note("recorded " + counted(diagnosis.total.samples, "sample") +
+               (has_samples ? " in " + tenths_text(kept.span_ns) : "") + " of " +
+               processes_text(kept) + ": " + typed);
   std::vector<const RecordedProcessState*> processes;
   for (const RecordedProcessState& process : diagnosis.processes) processes.push_back(&process);
   std::ranges::stable_sort(processes, [](const auto* a, const auto* b) {
@@ -633,12 +695,12 @@ void print_summary(const Kept& kept, const std::string& typed, const Console& co
                  " more processes with samples");
   }
   for (const RecordingFinding& finding : diagnosis.findings) {
-    if (finding.finding.severity == Severity::info) continue;
+    const bool is_told = !has_samples && finding.finding.id == "no-samples";
+    if (finding.finding.severity == Severity::info || is_told) continue;
     console.warn(finding.finding.message);
   }
-  if (diagnosis.total.samples == 0) {
-    console.warn("there are no samples: what was recorded used no processor");
-  }
+  if (const std::string end = end_text(session); !end.empty()) console.note(end);
+  if (!has_samples) return console.warn(no_samples_text(kept, session));
   console.line("next:");
   console.line("  perfmap report " + shell_word(typed));
   console.line("  perfmap stacks " + shell_word(typed) + " -o flame.html");
@@ -709,7 +771,10 @@ Result<void> record(Session& session, const Console& console) {
     session.perf.buffer = buffer;
     Result<PerfRun> perf = PerfRun::start(session.perf);
     if (!perf) return Failure(perf.error());
+    const auto began = std::chrono::steady_clock::now();
     session.status = Watcher(*perf, session, console).wait_for_end();
+    session.lasted = std::chrono::steady_clock::now() - began;
+    session.signal = perf->signal();
     std::error_code error;
     const bool has_begun = std::filesystem::file_size(session.perf.output, error) != 0 || error;
     if (session.status != kPerfFailed || has_begun || interrupts != 0) break;
@@ -727,7 +792,7 @@ ExitCode finish(Session& session, const Target& target, const Console& console) 
   if (session.options.open) page = write_page(session, target, console);
   if (!target.archive.empty()) done = archive(session, target, console);
   if (!done) return console.fail(done.error());
-  print_summary(*kept, target.shown(), console);
+  print_summary(*kept, session, target.shown(), console);
   if (page && !*page) return console.fail(page->error());
   if (page) open_page(**page, console);
   return session.options.propagate ? static_cast<ExitCode>(session.status) : ExitCode::ok;
@@ -755,7 +820,7 @@ ExitCode run(const RecordOptions& options, const Console& console) {
     directory->discard();
     return console.fail(plan.error());
   }
-  say_plan(*plan, console);
+  say_plan(options, *plan, console);
   Session session{options, pids, *directory, runtime, *std::move(plan), {}, file_time_now(), 0};
   session.perf = perf_options(options, pids, *directory, session.plan);
   {
@@ -815,8 +880,11 @@ void add_sampling(CommandOptions& command, RecordOptions& options) {
 
 void declare_record(CommandOptions& command) {
   RecordOptions& options = command.runs(run);
-  command.positional("command", options.command, "COMMAND",
-                     "After --: the program to start and record, and its arguments");
+  command
+      .positional("command", options.command, "COMMAND",
+                  "The program to start and record, and its arguments, also those that begin "
+                  "with '-'")
+      .rest();
   const auto take = [&options](const std::string& text) {
     pid_t pid = 0;
     std::from_chars(text.data(), text.data() + text.size(), pid);
@@ -831,9 +899,11 @@ void declare_record(CommandOptions& command) {
       .value("--duration", options.duration, "SECONDS",
              "With -p: end the recording after this time")
       .check(check_seconds);
-  command.value("-o,--output", options.directory, "DIR",
-                "Write to this directory, which must be new or empty (default: "
-                "perfmap-NAME-TIME); NAME.tar.zst is an archive of it");
+  command
+      .value("-o,--output", options.directory, "DIR",
+             "Write to this directory, which must be new or empty (default: perfmap-NAME-TIME); "
+             "NAME.tar.zst is an archive of it")
+      .check(check_not_empty);
   command.flag("--archive", options.archive,
                "Write one file, DIR.tar.zst, in place of the directory");
   command.flag("--open", options.open,
