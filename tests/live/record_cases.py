@@ -108,6 +108,14 @@ def dumps_in_working_directories_are_removed(cwd):
     assert not list(pathlib.Path(cwd).glob("jit-*.dump"))
 
 
+def logs_without_a_directory_are_not_printed(cwd):
+    """No file can be created in /proc."""
+    for name, options in (("proc1", ()), ("proc2", ("--no-logfile-per-isolate", "--logfile=+"))):
+        done = run("record", "-o", f"{cwd}/{name}", "node", *options, f"{cwd}/hot.js", "1", cwd="/proc")
+        assert done.stdout == "done true\n" and ("-only-functions" in done.stderr) == (not options), done
+        assert len(read_manifest(f"{cwd}/{name}")["files"]) == 1, done.stderr
+
+
 def variables_of_scripts_are_one_line(cwd):
     words = ["record", "--runtime", "node,pypy", "-o", "lines1", "sh", "-c", "true"]
     told = run(*words, cwd=cwd).stderr
@@ -264,7 +272,7 @@ def main():
                (restarts_are_named, "node"), (logs_elsewhere_are_removed, "node")],
               [(readers_that_go_end_nothing, None), (empty_recordings_have_a_reason, None),
                (zombies_are_named_so, None), (dumps_in_working_directories_are_removed, "node"),
-               (variables_of_scripts_are_one_line, "node"), (failures_of_perf_have_a_reason, None),
+               (variables_of_scripts_are_one_line, "node"), (logs_without_a_directory_are_not_printed, "node"), (failures_of_perf_have_a_reason, None),
                (smaller_buffers_are_tried, None), (fifos_do_not_hang_perf, None), (erlang_is_named, "erl"),
                (php_is_named, "php"), (other_users_are_named, "node")]])
 

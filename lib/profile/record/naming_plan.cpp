@@ -397,12 +397,17 @@ std::span<const StartVariable> Planner::variables_for(const RuntimeInfo& row,
                                                       const Version& version) {
   const StartedNaming& started = row.started;
   if (can_write_ || started.read_only_variables.empty()) return started.variables;
+  // V8 does not accept this option in a variable. It may name a file without a directory: "+".
+  const bool has_own_log = std::ranges::any_of(
+      request_.command, [](const std::string& word) { return word.starts_with("--logfile="); });
+  if (has_own_log) return started.variables;
   const bool leaves_file =
       !started.first_with_file.empty() && !(version < parse_version(started.first_with_file));
   if (!leaves_file) return started.read_only_variables;
   note_always(row,
               "it would print a log on standard output, as it cannot create a file in its working "
-              "directory (start it in another one)");
+              "directory (start it in another one, or with the options --no-logfile-per-isolate "
+              "--logfile=+)");
   return {};
 }
 

@@ -243,7 +243,11 @@ TEST_CASE("in a directory without write permission Node.js gets no log", "[recor
   request.can_write = false;
   const NamingPlan plan = plan_naming(request);
   CHECK(plan.variables.empty());
-  CHECK(plan.notes.size() == 1);
+  REQUIRE(plan.notes.size() == 1);
+  // The advice works.
+  CHECK(plan.notes[0].find("--no-logfile-per-isolate --logfile=+") != std::string::npos);
+  request.command = {"node", "--no-logfile-per-isolate", "--logfile=+", "a.js"};
+  CHECK(value_of(plan_naming(request), "NODE_OPTIONS") == kNode);
 }
 
 TEST_CASE("PHP reads a file of settings in addition to its own", "[record]") {
