@@ -265,7 +265,7 @@ _perfmap() {
       if [[ ! $literal && $current == -* ]]; then
         _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --all-children --duration -o|--output --archive --open --runtime -F|--frequency --call-graph -e|--event --off-cpu --perf --propagate' '-p --pid'
       else
-        COMPREPLY=($(compgen -W 'resolve lint tidy merge diff info convert to-json from-json record stacks report annotate inject doctor watch snapshot gc write copy pypylog help version completions' -- "$current"))
+        COMPREPLY=()
       fi ;;
     stacks)
       [[ $literal ]] || case $previous in

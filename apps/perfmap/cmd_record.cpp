@@ -3,6 +3,7 @@
 #include <charconv>
 #include <chrono>
 #include <csignal>
+#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -153,6 +154,7 @@ Result<Target> target_of(const RecordOptions& options) {
 }
 
 volatile std::sig_atomic_t interrupts = 0;
+volatile std::sig_atomic_t sent_signal = 0;  // by a process: a terminal signals the whole group
 
 /// While it lives, Ctrl-C, SIGTERM and a closed terminal end the recording, not this program, which
 /// then saves the names. The fourth signal ends the program at once. A reader of messages that has
@@ -161,14 +163,18 @@ class InterruptGuard {
  public:
   InterruptGuard() {
     interrupts = 0;
+    sent_signal = 0;
     struct sigaction action {};
-    action.sa_handler = [](int signal) {
+    action.sa_flags = SA_SIGINFO;
+    action.sa_sigaction = [](int signal, siginfo_t* info, void*) {
       constexpr int kMaxIgnored = 3;
       constexpr int kStatusOfSignal = 128;
       interrupts = interrupts + 1;
+      if (info->si_code != SI_KERNEL) sent_signal = signal;
       if (interrupts > kMaxIgnored) ::_exit(kStatusOfSignal + signal);
     };
     for (std::size_t i = 0; i < kEnds.size(); ++i) ::sigaction(kEnds[i], &action, &before_[i]);
+    action.sa_flags = 0;
     action.sa_handler = SIG_IGN;
     ::sigaction(SIGPIPE, &action, &pipe_before_);
   }
@@ -194,51 +200,110 @@ struct Session {
   NamingPlan plan;
   PerfRecordOptions perf;
   std::int64_t began_ns = 0;
-  int status = 0;                 // of perf
+  int status = 0;  // of perf, and of the command
+  int signal = 0;  // that ended them
+  std::chrono::steady_clock::duration lasted{};
   std::vector<pid_t> asked = {};  // see LeftFiles
   ForeignMounts mounts = ForeignMounts();
   RecordedUsers users = RecordedUsers();
   RecordedPlaces places = RecordedPlaces();
 };
 
-/// Waits until perf ends, or the user interrupts. Returns perf's exit status. Meanwhile looks for
-/// the processes below `pids`.
-int wait_for(PerfRun& perf, const std::vector<pid_t>& pids, Session& session,
-             const Console& console) {
-  using std::chrono::steady_clock;
-  constexpr std::chrono::seconds kPatience(3);
+/// Looks at the recorded processes, and passes signals on, until perf ends.
+class Watcher {
+ public:
+  Watcher(PerfRun& perf, Session& session, const Console& console)
+      : perf_(perf), session_(session), console_(console) {}
+
+  /// Returns perf's exit status.
+  int wait_for_end();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::seconds kPatience{3};
+
+  bool has_command() const noexcept { return session_.pids.empty(); }
+  void look();
+  void stop();
+  void wait_for_signaled();
+
+  PerfRun& perf_;
+  Session& session_;
+  const Console& console_;
+  OrphanAdopter adopter_;
+  Roots roots_ = roots_from_environment();
+  std::vector<pid_t> signaled_;
+  int seen_ = 0;  // of `interrupts`
+  Clock::time_point stopped_;
+};
+
+int Watcher::wait_for_end() {
   constexpr int kMoment = 50;
   constexpr int kMomentsPerLook = 4;
-  const Roots roots = roots_from_environment();
-  int seen = 0;
-  steady_clock::time_point stopped;
   for (int moment = 0;; ++moment) {
-    if (const auto status = perf.wait(kMoment)) return *status;
-    if (moment % kMomentsPerLook == 0) {
-      const std::vector<pid_t> children = descendants_of(pids);
-      for (const std::vector<pid_t>& some : {pids, children}) {
-        session.mounts.look(some);
-        session.users.look(some);
-        session.places.look(some);
-      }
-      for (const std::string& path : perf.pass_fifos(session.users, roots)) {
-        console.warn(path + " is a FIFO, in which perf would hang: perf was given an empty map");
-      }
+    if (const auto status = perf_.wait(kMoment)) {
+      wait_for_signaled();
+      adopter_.reap(descendants_of({::getpid()}));
+      return *status;
     }
-    if (interrupts == seen) continue;
-    // perf gets Ctrl-C of a terminal itself, but not a signal that was sent to this program alone.
-    if (seen == 0) {
-      perf.stop();
-      stopped = steady_clock::now();
-    } else if (steady_clock::now() - stopped > kPatience) {
-      ::kill(perf.pid(), SIGKILL);  // it hangs, for example in a FIFO of another process
-    }
-    seen = interrupts;
+    if (moment % kMomentsPerLook == 0) look();
+    if (interrupts != seen_) stop();
   }
+}
+
+void Watcher::look() {
+  const std::vector<pid_t> pids = has_command() ? std::vector{perf_.pid()} : session_.pids;
+  std::vector<pid_t> children = descendants_of(has_command() ? std::vector{::getpid()} : pids);
+  std::erase(children, perf_.pid());
+  adopter_.reap(children);
+  for (const std::vector<pid_t>& some : {pids, children}) {
+    session_.mounts.look(some);
+    session_.users.look(some);
+    session_.places.look(some);
+  }
+  for (const std::string& path : perf_.pass_fifos(session_.users, roots_)) {
+    console_.warn(path + " is a FIFO, in which perf would hang: perf was given an empty map");
+  }
+}
+
+/// A terminal signals all processes of its group, but another process this one alone.
+void Watcher::stop() {
+  const bool is_first = seen_ == 0;
+  seen_ = interrupts;
+  if (const int signal = sent_signal; signal != 0 && has_command()) {
+    sent_signal = 0;
+    for (const pid_t pid : signal_descendants(signal, perf_.pid())) signaled_.push_back(pid);
+  }
+  if (is_first) {
+    perf_.stop();
+    stopped_ = Clock::now();
+  } else if (Clock::now() - stopped_ > kPatience) {
+    ::kill(perf_.pid(), SIGKILL);  // it hangs, for example in a FIFO of another process
+  }
+}
+
+/// What a process writes at its end is kept, too, and its files are removed only after that.
+void Watcher::wait_for_signaled() {
+  constexpr timespec kMoment{0, 10'000'000};
+  const auto until = Clock::now() + kPatience;
+  while (!signaled_.empty() && Clock::now() < until && interrupts == seen_) {
+    adopter_.reap(signaled_);
+    std::erase_if(signaled_, [](pid_t pid) { return !process_lives(pid); });
+    if (!signaled_.empty()) ::nanosleep(&kMoment, nullptr);
+  }
+  if (signaled_.empty()) return;
+  std::string pids;
+  for (const pid_t pid : signaled_) pids += (pids.empty() ? "" : ", ") + std::to_string(pid);
+  console_.warn(counted(signaled_.size(), "process", "processes") +
+                " did not end after the signal, and will leave files: " + pids);
 }
 
 Result<void> invalid(std::string why) {
   return Failure({Errc::invalid_argument, std::move(why), 0, {}});
+}
+
+std::string check_not_empty(const std::string& text) {
+  return text.empty() ? "the name of the directory is empty" : "";
 }
 
 Result<void> check_name(const std::string& name) {
@@ -328,7 +393,7 @@ Result<NamingPlan> plan_for(const RecordOptions& options, RuntimeDirectory& runt
   request.environment = own_environment();
   request.runtimes = *chosen_runtimes(options.runtime);
   request.directory = runtime.path();
-  request.can_write = ::access(".", W_OK) == 0;
+  request.can_write = can_create_files_in(".");
   request.can_write_as = user_can_write_here;
   request.can_map_tmp = can_map_code_in(roots_from_environment().tmp);
   request.run = output_of;
@@ -338,10 +403,25 @@ Result<NamingPlan> plan_for(const RecordOptions& options, RuntimeDirectory& runt
   return plan;
 }
 
-void say_plan(const NamingPlan& plan, const Console& console) {
-  for (const NamingVariable& variable : plan.variables) {
-    console.note("set " + variable.name + "=" + shell_word(variable.value));
+/// Variables for runtimes that the command may start are many, and most of them are not used.
+void say_variables(const RecordOptions& options, const NamingPlan& plan, const Console& console) {
+  if (plan.runtime != Runtime::unknown || plan.variables.size() == 1 || console.verbose()) {
+    for (const NamingVariable& variable : plan.variables) {
+      console.note("set " + variable.name + "=" + shell_word(variable.value));
+    }
+    return;
   }
+  std::string names;
+  for (const NamingVariable& variable : plan.variables) {
+    names += (names.empty() ? "" : ", ") + variable.name;
+  }
+  if (names.empty()) return;
+  console.note("set for runtimes that " + short_name(options) + " may start: " + names +
+               " (--verbose prints the values)");
+}
+
+void say_plan(const RecordOptions& options, const NamingPlan& plan, const Console& console) {
+  say_variables(options, plan, console);
   if (!plan.arguments.empty()) {
     std::string words;
     for (const std::string& word : plan.arguments) words += " " + shell_word(word);
@@ -448,6 +528,16 @@ std::size_t count_recorded(const std::vector<ProcessInfo>& processes,
       processes, [&](const ProcessInfo& process) { return recorded.contains(process.pid); }));
 }
 
+/// From the first start of a process to the last end; 0 if the recording has none.
+std::uint64_t lifetime_of(const std::vector<ProcessInfo>& processes) {
+  std::uint64_t first = ProcessTracker::kNow, last = 0;
+  for (const ProcessInfo& process : processes) {
+    if (process.since != 0) first = std::min(first, process.since);
+    if (process.until != ProcessTracker::kNow) last = std::max(last, process.until);
+  }
+  return last > first ? last - first : 0;
+}
+
 /// Copies ELF files, and says which not.
 std::vector<RecordedModule> keep_modules(ModuleKeeper& keeper, const Session& session,
                                          const Console& console) {
@@ -499,6 +589,7 @@ Result<Kept> keep(Session& session, const Console& console) {
   kept.modules = keep_modules(modules, session, console);
   kept.processes = count_recorded(processes, session.pids, kept.diagnosis);
   kept.span_ns = recording->facts().last_sample - recording->facts().first_sample;
+  if (kept.diagnosis.total.samples == 0) kept.span_ns = lifetime_of(processes);
   LeftFiles left{.tmp = tmp,
                  .places = &session.places,
                  .users = &session.users,
@@ -556,12 +647,41 @@ std::string processes_text(const Kept& kept) {
          std::to_string(kept.processes - sampled) + " without samples)";
 }
 
-void print_summary(const Kept& kept, const std::string& typed, const Console& console) {
+/// Nothing if the command ended well, or because the user ended the recording.
+std::string end_text(const Session& session) {
+  if (session.options.command.empty() || interrupts != 0 || session.status == 0) return {};
+  const std::string who = short_name(session.options);
+  if (session.signal == 0) return who + " exited with " + std::to_string(session.status);
+  const char* const name = ::sigabbrev_np(session.signal);
+  return who + " ended by " +
+         (name == nullptr ? "signal " + std::to_string(session.signal) : std::string("SIG") + name);
+}
+
+/// Why there are no samples, and what to do.
+std::string no_samples_text(const Kept& kept, const Session& session) {
+  const RecordOptions& options = session.options;
+  const auto lasted = std::chrono::duration_cast<std::chrono::nanoseconds>(session.lasted).count();
+  const std::uint64_t waited =
+      parse_seconds(options.duration).value_or(static_cast<std::uint64_t>(lasted));
+  const std::string time = tenths_text(kept.span_ns != 0 ? kept.span_ns : waited);
+  if (!options.event.empty()) {
+    return "there are no samples: the event " + one_line(options.event, true) +
+           " did not occur, or too rarely, in " + time +
+           " (record for longer, or another event: -e)";
+  }
+  return "there are no samples: what was recorded used almost no processor time in " + time +
+         " (record for longer, or where it waits: --off-cpu)";
+}
+
+void print_summary(const Kept& kept, const Session& session, const std::string& typed,
+                   const Console& console) {
   if (console.quiet()) return;
   constexpr std::size_t kMaxShown = 8;
   const RecordingDiagnosis& diagnosis = kept.diagnosis;
-  console.note("recorded " + counted(diagnosis.total.samples, "sample") + " in " +
-               tenths_text(kept.span_ns) + " of " + processes_text(kept) + ": " + typed);
+  const bool has_samples = diagnosis.total.samples != 0;
+  console.note("recorded " + counted(diagnosis.total.samples, "sample") +
+               (has_samples ? " in " + tenths_text(kept.span_ns) : "") + " of " +
+               processes_text(kept) + ": " + typed);
   std::vector<const RecordedProcessState*> processes;
   for (const RecordedProcessState& process : diagnosis.processes) processes.push_back(&process);
   std::ranges::stable_sort(processes, [](const auto* a, const auto* b) {
@@ -575,12 +695,12 @@ void print_summary(const Kept& kept, const std::string& typed, const Console& co
                  " more processes with samples");
   }
   for (const RecordingFinding& finding : diagnosis.findings) {
-    if (finding.finding.severity == Severity::info) continue;
+    const bool is_told = !has_samples && finding.finding.id == "no-samples";
+    if (finding.finding.severity == Severity::info || is_told) continue;
     console.warn(finding.finding.message);
   }
-  if (diagnosis.total.samples == 0) {
-    console.warn("there are no samples: what was recorded used no processor");
-  }
+  if (const std::string end = end_text(session); !end.empty()) console.note(end);
+  if (!has_samples) return console.warn(no_samples_text(kept, session));
   console.line("next:");
   console.line("  perfmap report " + shell_word(typed));
   console.line("  perfmap stacks " + shell_word(typed) + " -o flame.html");
@@ -651,8 +771,10 @@ Result<void> record(Session& session, const Console& console) {
     session.perf.buffer = buffer;
     Result<PerfRun> perf = PerfRun::start(session.perf);
     if (!perf) return Failure(perf.error());
-    const std::vector<pid_t> roots = session.pids.empty() ? std::vector{perf->pid()} : session.pids;
-    session.status = wait_for(*perf, roots, session, console);
+    const auto began = std::chrono::steady_clock::now();
+    session.status = Watcher(*perf, session, console).wait_for_end();
+    session.lasted = std::chrono::steady_clock::now() - began;
+    session.signal = perf->signal();
     std::error_code error;
     const bool has_begun = std::filesystem::file_size(session.perf.output, error) != 0 || error;
     if (session.status != kPerfFailed || has_begun || interrupts != 0) break;
@@ -670,7 +792,7 @@ ExitCode finish(Session& session, const Target& target, const Console& console) 
   if (session.options.open) page = write_page(session, target, console);
   if (!target.archive.empty()) done = archive(session, target, console);
   if (!done) return console.fail(done.error());
-  print_summary(*kept, target.shown(), console);
+  print_summary(*kept, session, target.shown(), console);
   if (page && !*page) return console.fail(page->error());
   if (page) open_page(**page, console);
   return session.options.propagate ? static_cast<ExitCode>(session.status) : ExitCode::ok;
@@ -698,7 +820,7 @@ ExitCode run(const RecordOptions& options, const Console& console) {
     directory->discard();
     return console.fail(plan.error());
   }
-  say_plan(*plan, console);
+  say_plan(options, *plan, console);
   Session session{options, pids, *directory, runtime, *std::move(plan), {}, file_time_now(), 0};
   session.perf = perf_options(options, pids, *directory, session.plan);
   {
@@ -758,8 +880,11 @@ void add_sampling(CommandOptions& command, RecordOptions& options) {
 
 void declare_record(CommandOptions& command) {
   RecordOptions& options = command.runs(run);
-  command.positional("command", options.command, "COMMAND",
-                     "After --: the program to start and record, and its arguments");
+  command
+      .positional("command", options.command, "COMMAND",
+                  "The program to start and record, and its arguments, also those that begin "
+                  "with '-'")
+      .rest();
   const auto take = [&options](const std::string& text) {
     pid_t pid = 0;
     std::from_chars(text.data(), text.data() + text.size(), pid);
@@ -774,9 +899,11 @@ void declare_record(CommandOptions& command) {
       .value("--duration", options.duration, "SECONDS",
              "With -p: end the recording after this time")
       .check(check_seconds);
-  command.value("-o,--output", options.directory, "DIR",
-                "Write to this directory, which must be new or empty (default: "
-                "perfmap-NAME-TIME); NAME.tar.zst is an archive of it");
+  command
+      .value("-o,--output", options.directory, "DIR",
+             "Write to this directory, which must be new or empty (default: perfmap-NAME-TIME); "
+             "NAME.tar.zst is an archive of it")
+      .check(check_not_empty);
   command.flag("--archive", options.archive,
                "Write one file, DIR.tar.zst, in place of the directory");
   command.flag("--open", options.open,

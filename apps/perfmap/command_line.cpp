@@ -73,6 +73,8 @@ constexpr std::size_t kLongestName = 40;
 constexpr auto kLast = CLI::MultiOptionPolicy::TakeLast;
 /// The group, of which only CLI11's own help makes use, of Option::single().
 constexpr const char* kSingle = "single";
+/// The same for Option::rest().
+constexpr const char* kRest = "rest";
 
 CLI::Validator validator(const Check& why_not) { return {why_not, ""}; }
 
@@ -252,12 +254,34 @@ bool add_typed(const CLI::App& app, const std::string& word, std::vector<TypedOp
   return false;
 }
 
+/// The position of the first word of Option::rest(); `count` if there is none before a "--".
+int begin_of_rest(const CLI::App& parser, int count, const char* const* arguments) {
+  const auto* const end = arguments + count;
+  const auto* const name = std::find_if(arguments + std::min(count, 1), end, is_command);
+  if (name == end) return count;
+  const auto found =
+      parser.get_subcommands([name](const CLI::App* one) { return one->get_name() == *name; });
+  if (found.empty()) return count;
+  const CLI::App* const app = found.front();
+  const auto takes_rest = [](const CLI::Option* one) { return one->get_group() == kRest; };
+  if (std::ranges::none_of(app->get_options(), takes_rest)) return count;
+  std::vector<TypedOption> ignored;
+  for (int i = static_cast<int>(name - arguments) + 1; i < count; ++i) {
+    const std::string word = arguments[i];
+    if (word == "--") return count;
+    if (word.size() < 2 || word[0] != '-') return i;
+    if (add_typed(*app, word, ignored)) ++i;
+  }
+  return count;
+}
+
 std::vector<TypedOption> typed_options(const CLI::App& parser, int count,
                                        const char* const* arguments) {
+  const int end = begin_of_rest(parser, count, arguments);
   const CLI::App* const command = chosen_command(parser);
   const CLI::App* app = &parser;
   std::vector<TypedOption> typed;
-  for (int i = 1; i < count && std::string_view(arguments[i]) != "--"; ++i) {
+  for (int i = 1; i < end && std::string_view(arguments[i]) != "--"; ++i) {
     if (command != nullptr && command->get_name() == arguments[i]) app = command;
     if (add_typed(*app, arguments[i], typed)) ++i;
   }
@@ -299,13 +323,16 @@ std::string misspelt_command(int count, const char* const* arguments) {
 /// The command line as the parser takes it, last word first. CLI11 looks at how many values an
 /// option still wants before it believes a "--", so words after it are marked instead; the
 /// parser's positionals take the mark off again.
-std::vector<std::string> parser_arguments(int count, const char* const* arguments) {
+std::vector<std::string> parser_arguments(const CLI::App& parser, int count,
+                                          const char* const* arguments) {
+  const int rest = begin_of_rest(parser, count, arguments);
   std::vector<std::string> words;
   bool command = false;
   bool literal = false;
   for (int i = 1; i < count; ++i) {
     const std::string_view word = arguments[i];
     command = command || is_command(word);
+    literal = literal || i >= rest;
     if (!literal && word == "--") {
       literal = command;
     } else {
@@ -393,7 +420,7 @@ OptionDescription describe_option(const CLI::Option& option) {
       result.values.push_back({std::string(rule->id), std::string(rule->summary)});
     }
   }
-  if (kind == "COMMAND") {
+  if (kind == "COMMAND" && option.get_group() != kRest) {
     for (const Command& command : kCommands)
       result.values.push_back({command.name, command.summary});
   }
@@ -536,6 +563,7 @@ Option Option::transform(const std::function<std::string(std::string)>& change) 
 Option Option::count(int least, int max) { return Option(option_->expected(least, max)); }
 Option Option::with_commas() { return Option(option_->delimiter(',')); }
 Option Option::single() { return Option(option_->group(kSingle)); }
+Option Option::rest() { return Option(option_->group(kRest)); }
 Option Option::in_order() { return Option(option_->trigger_on_parse()); }
 Option Option::needs(Option other) { return Option(option_->needs(other.option_)); }
 std::size_t Option::count_read() const { return option_->count(); }
@@ -739,7 +767,7 @@ ParsedCommandLine parse_command_line(int count, const char* const* arguments) {
   result.error = misspelt_command(count, arguments);
   if (!result.error.empty()) return result;
   try {
-    parser->parse(parser_arguments(count, arguments));
+    parser->parse(parser_arguments(*parser, count, arguments));
     if (!*action) {
       result.text = program_help(describe_command(*parser), help_width(STDERR_FILENO));
       result.names_no_command = true;

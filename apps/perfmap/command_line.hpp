@@ -44,6 +44,8 @@ class Option {
   Option with_commas();
   /// Only one value makes sense; more are read, to be counted in an error. For completions.
   Option single();
+  /// After its first word, all words belong to it, also options: a command with its arguments.
+  Option rest();
   /// Each value is taken as soon as it is read: options that fill one list together keep their
   /// order on the command line.
   Option in_order();

@@ -62,7 +62,7 @@ constexpr Example kDoctorExamples[] = {
     {"Print the findings as JSON", "perfmap doctor --format json 4242"},
     {"Show how each runtime is started so that its code has names", "perfmap doctor --runtimes"}};
 
-constexpr std::string_view kRecordUsages[] = {"perfmap record [OPTIONS] -- COMMAND [ARG]...",
+constexpr std::string_view kRecordUsages[] = {"perfmap record [OPTIONS] [--] COMMAND [ARG]...",
                                               "perfmap record [OPTIONS] -p PID[,PID...]"};
 constexpr Example kRecordExamples[] = {
     {"Record a program until it ends", "perfmap record -- node server.js"},

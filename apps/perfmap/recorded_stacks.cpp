@@ -133,6 +133,15 @@ std::string span_text(const Recording& recording) {
   return "; the recording's samples are from " + seconds_text(first) + " to " + seconds_text(last);
 }
 
+/// " ('perfmap doctor RECORDING' explains why)": of a recording directory, its own name.
+std::string ask_doctor(const Recording& recording) {
+  const std::string& name = recording.input().name();
+  std::string directory = recording_directory_of(name);
+  if (directory.size() > 1 && directory.ends_with('/')) directory.pop_back();
+  return " ('perfmap doctor " + shell_word(directory.empty() ? name : directory) +
+         "' explains why)";
+}
+
 void note_losses(const StackStatistics& statistics, const Console& console) {
   const auto say = [&](std::uint64_t count, const std::string& what) {
     if (count != 0) console.warn(std::to_string(count) + " " + what);
@@ -164,7 +173,11 @@ void note_stacks(const Reading& reading, const StackFilter& filter,
                  const StackStatistics& statistics, const Diagnostics& problems, bool needs_names,
                  const Console& console) {
   const Recording& recording = reading.recording();
-  note_filters(profile_of(recording).events, filter, statistics, span_text(recording), console);
+  if (statistics.total.samples == 0 && statistics.filtered == 0) {
+    console.note("there are no samples" + ask_doctor(recording));
+  } else {
+    note_filters(profile_of(recording).events, filter, statistics, span_text(recording), console);
+  }
   note_damage(recording, statistics, problems, console);
   note_losses(statistics, console);
   const StackCounts& total = statistics.total;
@@ -178,8 +191,7 @@ void note_stacks(const Reading& reading, const StackFilter& filter,
   note_doubts({total.frames, total.doubtful, total.doubts}, "frames", console);
   if (needs_names && total.unnamed_jit != 0 && total.unnamed_jit * 100 >= total.frames) {
     console.note(std::to_string(total.unnamed_jit) + " of " + counted(total.frames, "frame") +
-                 " are JIT code without a name ('perfmap doctor " + recording.input().name() +
-                 "' explains why)");
+                 " are JIT code without a name" + ask_doctor(recording));
   }
 }
 

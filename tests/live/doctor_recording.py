@@ -128,7 +128,15 @@ def check_healthy():
     text = run([PERFMAP, "doctor", "perf.data"]).stdout
     assert text.endswith("\nno problem found\n"), text
     record(["-g"], ["sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do ls / > /dev/null; ./good 0.05; done"])
-    assert doctor(status=0)["findings"] == [], doctor()
+    check_few_astray(doctor(status=0))
+
+
+def check_few_astray(found):
+    """The system's libraries, such as the libc of `ls`, may have no frame pointers: a note about a few stacks."""
+    for one in found["findings"]:
+        assert (one["id"], one["severity"]) == ("no-frame-pointers", "info"), found
+        part, whole = re.match(r"(\d+) of (\d+) stacks ", one["message"]).groups()
+        assert int(part) <= int(whole) * 0.05, one
 
 
 def check_perf_options():

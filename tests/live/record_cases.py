@@ -13,7 +13,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
-from recorded_programs import PERFMAP, read_manifest, run, run_rows, skip_without_perf, stacks, totals
+from recorded_programs import PERFMAP, check_nothing_left, read_manifest, run, run_rows, skip_without_perf, stacks, totals
 
 NOBODY = 65534
 
@@ -66,6 +66,13 @@ def statuses_are_true(cwd):
     run("record", "--runtime", "none", "-o", "s2", "--propagate", "--", "sh", "-c", "exit 7", cwd=cwd, expected=7)
     done = run("record", "-o", "quiet", "--quiet", "--", "sleep", "0", cwd=cwd)
     assert done.stderr == "", done.stderr
+    done = run("record", "--runtime", "none", "-o", "s4", "sh", "-c", "kill -SEGV $$", cwd=cwd)
+    assert "\nperfmap: sh ended by SIGSEGV\n" in done.stderr, done.stderr
+    done = run("record", "--runtime", "none", "-o", "s5", "sh", "-c", "exit $1", "-F", "3", "--duration", cwd=cwd)
+    assert "\nperfmap: sh exited with 3\n" in done.stderr, done.stderr
+    assert read_manifest(f"{cwd}/s5")["command"][-3:] == ["-F", "3", "--duration"]
+    done = run("record", "-o", "", "--", "true", cwd=cwd, expected=2)
+    assert done.stderr == "perfmap: error: -o: the name of the directory is empty\n", done.stderr
     done = run("record", "-o", "s2", "--", "true", cwd=cwd, expected=2)
     assert done.stderr == "perfmap: error: cannot create s2: it exists and is not empty\n"
     done = run("record", "-o", "s3", "--perf", "/nowhere/perf", "--", "true", cwd=cwd, expected=2)
@@ -77,6 +84,47 @@ def statuses_are_true(cwd):
     assert not os.path.exists(f"{cwd}/s3")
     os.symlink("/", f"{cwd}/link")
     run("record", "-o", "link", "--", "true", cwd=cwd, expected=2)
+
+
+def empty_recordings_have_a_reason(cwd):
+    done = run("record", "-e", "major-faults", "-o", "empty1", "sleep", "0.3", cwd=cwd)
+    assert "recorded 0 samples of 1 process: empty1\n" in done.stderr and "\nnext:" not in done.stderr, done.stderr
+    reason = re.search(r"no samples: the event major-faults did not occur, or too rarely, in (0\.\d) s ", done.stderr)
+    assert 0.3 <= float(reason[1]) <= 0.5, done.stderr
+    assert "'perfmap doctor empty1' explains why" in run("report", "empty1", cwd=cwd).stderr
+    assert "did not occur, or too rarely: record for longer" in run("doctor", "empty1", cwd=cwd, expected=1).stdout
+
+
+def zombies_are_named_so(cwd):
+    zombie = subprocess.Popen(["true"])
+    while "\nState:\tZ" not in pathlib.Path(f"/proc/{zombie.pid}/status").read_text():
+        time.sleep(0.01)
+    done = run("record", "-o", "zombie1", "-p", str(zombie.pid), cwd=cwd, expected=2)
+    assert f"process {zombie.pid} has ended: it is a zombie until process {os.getpid()} reads" in done.stderr, done.stderr
+    zombie.wait()
+
+
+def dumps_in_working_directories_are_removed(cwd):
+    run("record", "-o", "dump1", "node", "--perf-prof", "hot.js", "1", cwd=cwd)
+    assert "dump" in [file["kind"] for file in read_manifest(f"{cwd}/dump1")["files"]]
+    assert not list(pathlib.Path(cwd).glob("jit-*.dump"))
+
+
+def logs_without_a_directory_are_not_printed(cwd):
+    """No file can be created in /proc."""
+    for name, options in (("proc1", ()), ("proc2", ("--no-logfile-per-isolate", "--logfile=+"))):
+        done = run("record", "-o", f"{cwd}/{name}", "node", *options, f"{cwd}/hot.js", "1", cwd="/proc")
+        assert done.stdout == "done true\n" and ("-only-functions" in done.stderr) == (not options), done
+        assert len(read_manifest(f"{cwd}/{name}")["files"]) == 1, done.stderr
+
+
+def variables_of_scripts_are_one_line(cwd):
+    words = ["record", "--runtime", "node,pypy", "-o", "lines1", "sh", "-c", "true"]
+    told = run(*words, cwd=cwd).stderr
+    assert "perfmap: set for runtimes that sh may start: NODE_OPTIONS" in told and "set NODE_OPTIONS=" not in told, told
+    words[1:1] = ["--verbose"]
+    words[words.index("lines1")] = "lines2"
+    assert "perfmap: set NODE_OPTIONS=" in run(*words, cwd=cwd).stderr
 
 
 def planted_files_stay(cwd):
@@ -111,14 +159,38 @@ def names_of_others_are_refused(cwd):
             pathlib.Path(f"/tmp/perf-{pid}.map").unlink(missing_ok=True)
 
 
+def start_recording(name, command, cwd):
+    """Returns when Node.js has compiled something."""
+    going = subprocess.Popen([PERFMAP, "record", "-o", name, "--runtime", "node", "--", *command], cwd=cwd, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True, start_new_session=True)
+    recording = pathlib.Path(cwd, name, "perf.data")
+    while not recording.exists() or recording.stat().st_size == 0:
+        time.sleep(0.05)
+    time.sleep(1)
+    return going
+
+
+def signals_end_all_processes(cwd):
+    """As Ctrl-C in a terminal does, also if only perfmap gets the signal: children of the command, and orphans, but no
+    daemon that left the process group."""
+    command = "node hot.js 20 & (node hot.js 20 &) ; setsid sleep 30 > /dev/null 2>&1 & echo $!; node hot.js 20; echo goes on"
+    before = set(os.listdir(cwd)) | {"all1"}
+    going = start_recording("all1", ["sh", "-c", command], cwd)
+    going.send_signal(signal.SIGTERM)
+    printed, told = going.communicate(timeout=60)
+    assert going.returncode == 0, told
+    daemon, = printed.split()
+    os.kill(int(daemon), signal.SIGKILL)
+    manifest = read_manifest(f"{cwd}/all1")
+    assert len(manifest["files"]) == 3, (manifest, told)
+    for file in manifest["files"]:
+        assert not os.path.exists(f"/proc/{file['pid']}"), file
+    check_nothing_left(cwd, before, manifest)
+
+
 def repeated_signals_keep_the_names(cwd):
     for name, signals in (("twice1", (signal.SIGINT, signal.SIGINT)), ("hup1", (signal.SIGHUP,))):
-        going = subprocess.Popen([PERFMAP, "record", "-o", name, "--", "node", "hot.js", "20"], cwd=cwd,
-                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
-        recording = pathlib.Path(cwd, name, "perf.data")
-        while not recording.exists() or recording.stat().st_size == 0:
-            time.sleep(0.05)
-        time.sleep(1)  # until Node.js has compiled something
+        going = start_recording(name, ["node", "hot.js", "20"], cwd)
         for one in signals:
             going.send_signal(one)
             time.sleep(0.1)
@@ -198,9 +270,11 @@ def other_users_are_named(cwd):
 def main():
     skip_without_perf()
     run_rows([[(statuses_are_true, None), (ctrl_c_keeps_the_data, "node"), (planted_files_stay, "node"),
-               (names_of_others_are_refused, "node"), (repeated_signals_keep_the_names, "node"),
+               (names_of_others_are_refused, "node"), (signals_end_all_processes, "node"), (repeated_signals_keep_the_names, "node"),
                (restarts_are_named, "node"), (logs_elsewhere_are_removed, "node")],
-              [(readers_that_go_end_nothing, None), (failures_of_perf_have_a_reason, None),
+              [(readers_that_go_end_nothing, None), (empty_recordings_have_a_reason, None),
+               (zombies_are_named_so, None), (dumps_in_working_directories_are_removed, "node"),
+               (variables_of_scripts_are_one_line, "node"), (logs_without_a_directory_are_not_printed, "node"), (failures_of_perf_have_a_reason, None),
                (smaller_buffers_are_tried, None), (fifos_do_not_hang_perf, None), (erlang_is_named, "erl"),
                (php_is_named, "php"), (other_users_are_named, "node")]])
 

@@ -11,17 +11,30 @@ namespace {
 using Row = std::array<std::string, 7>;
 
 std::vector<Row> runtime_rows() {
-  std::vector<Row> rows = {{"RUNTIME", "SINCE", "TESTED WITH", "WRITES", "START IT WITH", "NAMES",
-                            "WITH PERFMAP RECORD"}};
+  std::vector<Row> rows;
   for (const RuntimeInfo* const one : all_runtimes()) {
     rows.push_back({std::string(one->guide.title), std::string(naming_since(*one)),
                     std::string(one->guide.tested), std::string(one->guide.writes),
                     naming_start(*one), std::string(one->guide.names),
                     std::string(one->guide.recorded)});
   }
-  std::ranges::sort(std::next(rows.begin()), rows.end(), {},
-                    [](const Row& row) { return row.front(); });
+  std::ranges::sort(rows, {}, [](const Row& row) { return row.front(); });
   return rows;
+}
+
+/// "  key            value", in lines of at most 80 bytes, if its words allow.
+std::string field(std::string_view key, std::string_view value) {
+  constexpr std::size_t kIndent = 17;
+  constexpr std::size_t kWidth = 80;
+  std::string text = "  " + std::string(key);
+  text.resize(kIndent, ' ');
+  while (value.size() > kWidth - kIndent) {
+    const std::size_t blank = value.rfind(' ', kWidth - kIndent);
+    if (blank == std::string_view::npos) break;
+    text += std::string(value.substr(0, blank)) + "\n" + std::string(kIndent, ' ');
+    value.remove_prefix(blank + 1);
+  }
+  return text + std::string(value) + "\n";
 }
 
 void text_or_null(JsonWriter& json, std::string_view key, std::string_view value) {
@@ -32,23 +45,18 @@ void text_or_null(JsonWriter& json, std::string_view key, std::string_view value
 }  // namespace
 
 void write_runtimes_text(OutputFile& out) {
-  std::vector<Row> rows = runtime_rows();
-  for (Row& row : rows) {
-    if (row[2].empty()) row[2] = "not tested";
-    if (row[4].empty()) row[4] = "not possible";
-    if (row[6].empty()) row[6] = "not tested here";
-  }
-  std::array<std::size_t, std::tuple_size_v<Row>> widths = {};
-  for (const Row& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  for (Row& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      if (i + 1 < row.size()) row[i].resize(widths[i] + 2, ' ');
-      line += row[i];
-    }
-    out.write(line + "\n");
+  bool is_first = true;
+  for (const auto& [title, since, tested, writes, start, names, recorded] : runtime_rows()) {
+    std::string text = (is_first ? "" : "\n") + title + "\n";
+    text +=
+        field("since", since + (tested.empty() ? " (not tested)" : " (tested: " + tested + ")"));
+    text += field("writes", writes);
+    // Not divided, because it is to be pasted.
+    text += "  start it with  " + (start.empty() ? "not possible" : start) + "\n";
+    text += field("names", names);
+    if (!recorded.empty()) text += field("recorded", recorded);
+    out.write(text);
+    is_first = false;
   }
 }
 
@@ -58,8 +66,7 @@ void write_runtimes_json(OutputFile& out) {
   json.member("schema", "perfmap.runtimes/1");
   json.key("runtimes");
   json.begin_array();
-  const std::vector<Row> rows = runtime_rows();
-  for (const Row& row : std::span(rows).subspan(1)) {
+  for (const Row& row : runtime_rows()) {
     json.newline();
     json.begin_object();
     json.member("name", row[0]);

@@ -222,9 +222,13 @@ constinit const RuntimeInfo kV8 = {
              .naming_variables = kNamingVariables},
     .stacks = v8::stacks(stack_flags),
     // With --jitless a map contains only addresses of bytecode, where no sample is.
-    .doctor = {.only_interprets = "Node.js only interprets (--jitless), so JavaScript functions "
-                                  "have no compiled code to name; remove that option",
-               .interprets_without_code = true},
+    .doctor =
+        {.needs =
+             "; with the option, V8 also writes a log to the working directory, or prints it if it "
+             "cannot",
+         .only_interprets = "Node.js only interprets (--jitless), so JavaScript functions "
+                            "have no compiled code to name; remove that option",
+         .interprets_without_code = true},
     .started = {.variables = kStartVariables,
                 .read_only_variables = kReadOnlyVariables,
                 .first_release = "16",

@@ -239,6 +239,7 @@ struct RuntimeStacks {
 /// Sentences of `perfmap doctor` about one runtime; empty: its general sentence.
 struct DoctorTexts {
   std::string_view no_map = {};       ///< it writes no map by default
+  std::string_view needs = {};        ///< goes on after each sentence of that kind: "; …"
   std::string_view no_jit = {};       ///< it has generated no code
   std::string_view no_snapshot = {};  ///< a snapshot has no map; how to get one
   std::string_view only_interprets = {};

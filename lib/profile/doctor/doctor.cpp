@@ -173,6 +173,7 @@ void add_no_map(const DoctorCase& facts, Diagnosis& diagnosis) {
     message = "no perf map or jitdump was found, and " + facts.title() +
               " writes one only if it is configured to do so";
   }
+  if (!facts.options.is_snapshot) message += texts.needs;
   warn(diagnosis, "no-map", message, naming_command(facts, has_jit));
 }
 

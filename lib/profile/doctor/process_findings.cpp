@@ -392,7 +392,11 @@ class ProcessAdvice {
   /// The causes that the live doctor finds.
   void find_causes() {
     const bool is_all = process_.unnamed_jit != 0 && process_.unnamed_jit == process_.jit_frames;
-    const bool is_silent = concerns() && (!is_any_used() || facts_.has_no_code()) && is_meant();
+    // Ended before V8 generated code, and so before it wrote a map.
+    const bool is_early = facts_.runtime().doctor.interprets_without_code &&
+                          process_.memory.regions == 0 && !facts_.has_no_code();
+    const bool is_silent =
+        concerns() && !is_early && (!is_any_used() || facts_.has_no_code()) && is_meant();
     if (began_unseen() || cut_buffer() != nullptr || !(is_all || is_silent)) return;
     Diagnosis live;
     live.pid = process_.counts.pid;

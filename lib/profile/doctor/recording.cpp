@@ -754,12 +754,15 @@ std::vector<SampledModule> sampled_modules(const FrameTable& table) {
   return modules;
 }
 
-/// The command to record again. It must not replace the recording in a recording directory.
-std::optional<RecordCommand> command_of(const RecordingDiagnosis& diagnosis) {
+/// The command to record again. It must not replace the recording in a recording directory, and
+/// the directory of an archive does not exist.
+std::optional<RecordCommand> command_of(const RecordingDiagnosis& diagnosis,
+                                        const RecordingDoctorOptions& options) {
   std::optional<RecordCommand> command = RecordCommand::parse(diagnosis.command_line);
   const auto description = std::filesystem::path(diagnosis.path).replace_filename("recording.json");
   std::error_code error;
-  if (command && std::filesystem::exists(description, error)) {
+  const bool is_archive = options.shown_map_dir == diagnosis.path;
+  if (command && (is_archive || std::filesystem::exists(description, error))) {
     command->remove(RecordCommand::kOutput);
   }
   return command;
@@ -790,7 +793,7 @@ RecordingDiagnosis diagnose_recording(const Recording& recording,
   diagnosis.total = reader.statistics().total;
   diagnosis.failures.assign(reader.failures().begin(), reader.failures().end());
   diagnosis.modules = sampled_modules(reader.table());
-  const std::optional<RecordCommand> command = command_of(diagnosis);
+  const std::optional<RecordCommand> command = command_of(diagnosis, options);
   const FileFacts& file = recording.input().facts();
   const RecordingContext context{samples,
                                  options,

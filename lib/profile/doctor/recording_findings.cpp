@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <linux/perf_event.h>
 #include <map>
 #include <set>
 #include <unistd.h>
@@ -42,8 +43,31 @@ void check_frame_pointers(const RecordingCase& facts, RecordingAdvice& advice) {
       copy_stacks);
 }
 
+/// Whether samples of the event come while a thread runs: cycles, cpu-clock and task-clock.
+bool counts_time(const RecordedEvent& event) noexcept {
+  return event.config <= (event.type == PERF_TYPE_SOFTWARE ? PERF_COUNT_SW_TASK_CLOCK : 0) &&
+         (event.type == PERF_TYPE_HARDWARE || event.type == PERF_TYPE_SOFTWARE);
+}
+
+void check_samples(const RecordingCase& facts, RecordingAdvice& advice) {
+  if (facts.statistics.total.samples != 0) return;
+  const auto& events = facts.context.samples.events;
+  const bool is_time = std::ranges::all_of(events, counts_time);
+  std::string names;
+  for (const RecordedEvent& event : events)
+    names += (names.empty() ? "" : ", ") + visible(event.name);
+  advice.add("no-samples", Severity::warning,
+             is_time
+                 ? "the recording has no samples, because what was recorded used almost no "
+                   "processor time: record for longer, or where it waits (perfmap record "
+                   "--off-cpu)"
+                 : "the recording has no samples, because " + names +
+                       " did not occur, or too rarely: record for longer, or another event (-e)");
+}
+
 void check_stacks(const RecordingCase& facts, RecordingAdvice& advice) {
   const RecordedSamples& samples = facts.context.samples;
+  if (facts.statistics.total.samples == 0) return;
   if (!has_stacks(samples)) {
     advice.add_change("no-stacks", Severity::warning, "the samples have addresses but no stacks",
                       copy_stacks);
@@ -676,7 +700,8 @@ RecordCommand command_to_repeat(const RecordingCase& facts, const RecordingDiagn
 }
 
 void add_recorder_findings(const RecordingCase& facts, RecordingAdvice& advice) {
-  for (const auto check : {check_stacks, check_clock, check_losses, check_build_ids}) {
+  for (const auto check :
+       {check_samples, check_stacks, check_clock, check_losses, check_build_ids}) {
     check(facts, advice);
   }
 }

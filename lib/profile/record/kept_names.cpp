@@ -252,6 +252,11 @@ std::vector<std::string> remove_left_files(const LeftFiles& left, std::span<cons
   }
   std::vector<std::string> removed = std::move(in_tmp.removed);
   const auto remove_from = [&](Remover remover) {
+    // V8 writes jitdumps to its working directory.
+    for (const KeptFile& file : files) {
+      const bool was_written = file.is_dump && is_named_by_pid(file) && !process_lives(file.pid);
+      if (was_written && !left.named.empty()) remover.remove_copied(file);
+    }
     for (const Runtime runtime : left.named) {
       remover.remove_left(runtime_info(runtime).started, left, processes);
     }

@@ -208,7 +208,7 @@ bool leaves_for_read_only(std::string_view text) {
     const std::string path(word);
     struct stat status {};
     if (::stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) continue;
-    if (::access(path.c_str(), W_OK) != 0) return true;
+    if (!can_create_files_in(path)) return true;
   }
   return false;
 }
@@ -397,12 +397,17 @@ std::span<const StartVariable> Planner::variables_for(const RuntimeInfo& row,
                                                       const Version& version) {
   const StartedNaming& started = row.started;
   if (can_write_ || started.read_only_variables.empty()) return started.variables;
+  // V8 does not accept this option in a variable. It may name a file without a directory: "+".
+  const bool has_own_log = std::ranges::any_of(
+      request_.command, [](const std::string& word) { return word.starts_with("--logfile="); });
+  if (has_own_log) return started.variables;
   const bool leaves_file =
       !started.first_with_file.empty() && !(version < parse_version(started.first_with_file));
   if (!leaves_file) return started.read_only_variables;
   note_always(row,
               "it would print a log on standard output, as it cannot create a file in its working "
-              "directory (start it in another one)");
+              "directory (start it in another one, or with the options --no-logfile-per-isolate "
+              "--logfile=+)");
   return {};
 }
 
@@ -464,7 +469,7 @@ void Planner::add(const Found& found, bool was_asked_for) {
   if (plan_.variables.size() == before) return;
   if (!row.started.ini.empty()) plan_.ini = row.started.ini;
   if (row.runtime == plan_.runtime) plan_.call_graph = row.started.call_graph;
-  if (!row.started.prints.empty()) {
+  if (was_asked_for_ && !row.started.prints.empty()) {
     plan_.notes.push_back(std::string(row.guide.title) + " prints " +
                           std::string(row.started.prints));
   }

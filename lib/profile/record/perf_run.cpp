@@ -5,6 +5,7 @@
 #include <csignal>
 #include <fcntl.h>
 #include <fstream>
+#include <iterator>
 #include <linux/perf_event.h>
 #include <poll.h>
 #include <spawn.h>
@@ -17,6 +18,7 @@
 #include "base/descriptor.hpp"
 #include "perfmap/jit_format.hpp"
 #include "perfmap/profile/record.hpp"
+#include "process/proc_text.hpp"
 
 namespace perfmap {
 namespace {
@@ -109,6 +111,50 @@ std::string first_line(const char* path) {
   return line;
 }
 
+std::string process_file(pid_t pid, const char* name) {
+  return "/proc/" + std::to_string(pid) + "/" + name;
+}
+
+std::string whole_file(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// Why perf may not examine a process, although the kernel allows it to record.
+std::string why_protected(pid_t pid) {
+  const auto users = status_numbers(whole_file(process_file(pid, "status")), "Uid:");
+  const bool is_own = !users.empty() && users.front() == static_cast<std::int64_t>(::getuid());
+  return is_own ? "it does not allow that, as programs with secrets and set-user-ID programs "
+                  "(run as root)"
+                : "it belongs to another user (run as root)";
+}
+
+/// perf ends without a message if it cannot list the memory of a process.
+std::optional<Error> why_not_listed(pid_t pid) {
+  const std::string maps = process_file(pid, "maps");
+  const Descriptor file(::open(maps.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.is_open() || (errno != EACCES && errno != EPERM)) return std::nullopt;
+  const int error = errno;
+  return Error{Errc::io,
+               "perf may not record process " + std::to_string(pid) + ": " + maps +
+                   " cannot be read: " + std::generic_category().message(error) +
+                   (::geteuid() == 0 ? " (root needs CAP_SYS_PTRACE here)" : " (run as root)"),
+               error,
+               {}};
+}
+
+/// A process that cannot be recorded because it does not exist, or not any more.
+Error no_living_process(pid_t pid) {
+  const std::string text = whole_file(process_file(pid, "stat"));
+  const std::optional<StatLine> line = parse_stat(text);
+  if (!line || line->state != 'Z') return no_process(pid);
+  return {Errc::not_found,
+          "process " + std::to_string(pid) + " has ended: it is a zombie until process " +
+              std::to_string(line->parent) + " reads its status",
+          0,
+          {}};
+}
+
 Error no_right(pid_t pid, int error) {
   const std::string what =
       pid == 0 ? "perf may not record" : "perf may not record process " + std::to_string(pid);
@@ -125,7 +171,7 @@ Error no_right(pid_t pid, int error) {
     why = "kernel.perf_event_paranoid is " + paranoid +
           " (allow it: sudo sysctl kernel.perf_event_paranoid=2, or run as root)";
   } else if (pid != 0) {
-    why = "it belongs to another user (run as root)";
+    why = why_protected(pid);
   } else {
     why = std::string("perf_event_open fails: ") + std::generic_category().message(error);
   }
@@ -204,8 +250,8 @@ std::optional<Error> why_not_recorded(pid_t pid) {
   attributes.exclude_kernel = 1;
   const Descriptor event(static_cast<int>(
       ::syscall(SYS_perf_event_open, &attributes, pid, -1, -1, PERF_FLAG_FD_CLOEXEC)));
-  if (event.is_open()) return std::nullopt;
-  if (errno == ESRCH) return no_process(pid);
+  if (event.is_open()) return pid == 0 ? std::nullopt : why_not_listed(pid);
+  if (errno == ESRCH) return no_living_process(pid);
   return no_right(pid, errno);
 }
 
@@ -257,6 +303,7 @@ std::optional<int> PerfRun::wait(int milliseconds) noexcept {
     const pid_t ended = ::waitpid(pid_, &status, WNOHANG);
     if (ended == pid_) {
       pid_ = 0;
+      signal_ = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
       return exit_status(status);
     }
     if (Clock::now() >= until) return std::nullopt;

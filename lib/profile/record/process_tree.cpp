@@ -1,13 +1,21 @@
 #include <algorithm>
+#include <ctime>
 #include <dirent.h>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <unordered_set>
 #include <vector>
 
+#include "base/descriptor.hpp"
 #include "perfmap/profile/record.hpp"
+#include "process/proc_text.hpp"
 
 namespace perfmap {
 namespace {
@@ -26,6 +34,43 @@ std::vector<std::string> threads_of(const std::string& process) {
   return threads;
 }
 
+/// The text of /proc/PID/stat; empty if there is no such process.
+std::string stat_text(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// Whether a process descends from this one, and began before that clock tick ended.
+bool is_descendant_since(pid_t pid, std::uint64_t tick) {
+  constexpr int kMaxDepth = 4096;
+  for (int depth = 0; depth < kMaxDepth; ++depth) {
+    const std::string text = stat_text(pid);
+    const std::optional<StatLine> line = parse_stat(text);
+    if (!line || (depth == 0 && line->start > tick)) return false;
+    if (line->parent == ::getpid()) return true;
+    pid = line->parent;
+  }
+  return false;
+}
+
+/// The current time, in the unit of start times in /proc.
+std::uint64_t clock_tick() noexcept {
+  constexpr std::uint64_t kSecond = 1'000'000'000;
+  const auto ticks = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * ticks +
+         static_cast<std::uint64_t>(now.tv_nsec) * ticks / kSecond;
+}
+
+/// The descriptor comes first: what is then read about the pid is about the process that it holds,
+/// or that process has ended, and gets nothing.
+bool signal_descendant(pid_t pid, int signal, std::uint64_t tick) {
+  const Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  return process.is_open() && ::getpgid(pid) == ::getpgrp() && is_descendant_since(pid, tick) &&
+         ::syscall(SYS_pidfd_send_signal, process.get(), signal, nullptr, 0) == 0;
+}
+
 }  // namespace
 
 std::vector<pid_t> descendants_of(std::vector<pid_t> pids, const Roots& roots) {
@@ -42,6 +87,37 @@ std::vector<pid_t> descendants_of(std::vector<pid_t> pids, const Roots& roots) {
   }
   pids.erase(pids.begin(), pids.begin() + static_cast<std::ptrdiff_t>(first));
   return pids;
+}
+
+OrphanAdopter::OrphanAdopter() {
+  ::prctl(PR_GET_CHILD_SUBREAPER, &before_);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1UL);
+}
+
+OrphanAdopter::~OrphanAdopter() {
+  ::prctl(PR_SET_CHILD_SUBREAPER, static_cast<unsigned long>(before_));
+}
+
+void OrphanAdopter::reap(std::span<const pid_t> pids) noexcept {
+  for (const pid_t pid : pids) ::waitpid(pid, nullptr, WNOHANG);
+}
+
+std::vector<pid_t> signal_descendants(int signal, pid_t spared) {
+  constexpr int kMaxSweeps = 8;
+  std::unordered_set<pid_t> seen = {spared};
+  std::vector<pid_t> got;
+  const std::uint64_t tick = clock_tick();
+  // A process may have forked another one after it was listed, and before it got the signal.
+  for (int i = 0; i < kMaxSweeps; ++i) {
+    bool has_new = false;
+    for (const pid_t pid : descendants_of({::getpid()})) {
+      if (!seen.insert(pid).second) continue;
+      has_new = true;
+      if (signal_descendant(pid, signal, tick)) got.push_back(pid);
+    }
+    if (!has_new) break;
+  }
+  return got;
 }
 
 }  // namespace perfmap

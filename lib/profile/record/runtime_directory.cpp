@@ -65,6 +65,20 @@ bool can_map_code_in(const std::string& directory) noexcept {
   return ::statvfs(directory.c_str(), &facts) == 0 && (facts.f_flag & ST_NOEXEC) == 0;
 }
 
+bool can_create_files_in(const std::string& directory) {
+  constexpr mode_t kPrivate = 0600;
+  if (::access(directory.c_str(), W_OK | X_OK) != 0) return false;
+  if (Descriptor(::open(directory.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, kPrivate)).is_open()) {
+    return true;
+  }
+  // Not all file systems have files without a name.
+  const std::string path = directory + "/.perfmap-" + random_name();
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  const Descriptor file(::open(path.c_str(), kFlags, kPrivate));
+  if (file.is_open()) ::unlink(path.c_str());
+  return file.is_open();
+}
+
 RuntimeDirectory::RuntimeDirectory(const RecordingDirectory& recording, const std::string& tmp) {
   const std::string random = random_name();
   const bool is_in_tmp = ::geteuid() == 0 && tmp.starts_with('/') && can_map_code_in(tmp);

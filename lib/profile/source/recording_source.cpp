@@ -44,7 +44,9 @@ ExpectedBuildId recorded_build_ids(const Recording& recording) {
 /// Archives are unpacked by unpack_archive(), and not in memory.
 std::optional<Error> archive_instead(std::string_view bytes, const std::string& name) {
   if (!begins_tar(bytes)) return std::nullopt;
-  return Error{Errc::unsupported, name + " is a tar archive: unpack it first", 0, {}};
+  const char* const advice =
+      name == "-" ? "; pass its name: only a file can be unpacked" : ": unpack it first";
+  return Error{Errc::unsupported, name + " is a tar archive" + advice, 0, {}};
 }
 
 /// A pprof profile has no magic number: much of it has to be as protobuf requires.

@@ -61,9 +61,21 @@ TEST_CASE("the advice for a recorded process without a map repeats perf's comman
   CHECK(one->finding.severity == Severity::warning);
   CHECK(one->finding.message ==
         "2 of 2 frames of code that Node.js generated in process 42 (node) have no name (100 %): "
-        "Node.js is not configured to write a perf map, so its functions have no names");
+        "Node.js is not configured to write a perf map, so its functions have no names"
+        "; with the option, V8 also writes a log to the working directory, or prints it if it "
+        "cannot");
   CHECK(one->finding.fix ==
         "perf record -g -- node --perf-basic-prof --interpreted-frames-native-stack a.js");
+}
+
+TEST_CASE("a process that ended before V8 generated code lacks no map", "[doctor]") {
+  RecordedFakeProcess process;
+  process.memory = "/usr/lib/libnode.so";
+  CHECK(find_finding(process.diagnose(), "no-map") == nullptr);
+  process.command = {"/usr/bin/perf", "record", "-g", "--", "node", "--perf-basic-prof", "a.js"};
+  CHECK(find_finding(process.diagnose(), "lost-map") == nullptr);
+  process.below = "//anon";
+  CHECK(find_finding(process.diagnose(), "lost-map") != nullptr);
 }
 
 TEST_CASE("a runtime that a script starts gets its flags through the environment", "[doctor]") {

@@ -28,30 +28,30 @@ TEST_CASE("the text names the process, the files looked for, the problem and the
   FakeProcess::write(process.outside("perf-42.map"), "");
   const std::string root = process.planted.path("root");
   const std::string tmp = process.options.roots.tmp;
-  CHECK(
-      text_of(process.diagnose(), false) ==
-      "process   42 (node), user " + std::to_string(FakeProcess::uid()) +
-          "\n"
-          "runtime   node (recognized by its executable /usr/bin/node)\n"
-          "memory    64 KiB of executable memory without an ELF file, in 1 region; 0 B (0 %) "
-          "have names\n"
-          "looked for\n"
-          "  " +
-          root + tmp + "/perf-3.map: no such file (the process's " + tmp +
-          "/perf-3.map)\n"
-          "  " +
-          tmp +
-          "/perf-42.map: empty\n"
-          "  " +
-          root + tmp + "/jit-3.dump: no such file (the process's " + tmp +
-          "/jit-3.dump)\n"
-          "  " +
-          tmp +
-          "/jit-42.dump: no such file\n"
-          "\n"
-          "warning: Node.js is not configured to write a perf map, so its functions have no names "
-          "[no-map]\n"
-          "  fix: node --perf-basic-prof --interpreted-frames-native-stack a.js\n");
+  CHECK(text_of(process.diagnose(), false) ==
+        "process   42 (node), user " + std::to_string(FakeProcess::uid()) +
+            "\n"
+            "runtime   node (recognized by its executable /usr/bin/node)\n"
+            "memory    64 KiB of executable memory without an ELF file, in 1 region; 0 B (0 %) "
+            "have names\n"
+            "looked for\n"
+            "  " +
+            root + tmp + "/perf-3.map: no such file (the process's " + tmp +
+            "/perf-3.map)\n"
+            "  " +
+            tmp +
+            "/perf-42.map: empty\n"
+            "  " +
+            root + tmp + "/jit-3.dump: no such file (the process's " + tmp +
+            "/jit-3.dump)\n"
+            "  " +
+            tmp +
+            "/jit-42.dump: no such file\n"
+            "\n"
+            "warning: Node.js is not configured to write a perf map, so its functions have no names"
+            "; with the option, V8 also writes a log to the working directory, or prints it if it "
+            "cannot [no-map]\n"
+            "  fix: node --perf-basic-prof --interpreted-frames-native-stack a.js\n");
 }
 
 TEST_CASE("the JSON has the same content as the text", "[doctor]") {

@@ -247,6 +247,27 @@ TEST_CASE("the users of processes are known after their end", "[record]") {
   CHECK_FALSE(users.ran_as(43, ::geteuid()));
 }
 
+TEST_CASE("a copied dump is removed from the working directory of its process", "[record]") {
+  const Scratch scratch, tmp;
+  const pid_t ended = ended_pid();
+  const auto dump = [&](pid_t pid) {
+    const std::string name = "jit-" + std::to_string(pid) + ".dump";
+    const Input input = input_of(scratch.write(name, "DTiJ"));
+    return KeptFile{.name = name,
+                    .source = input.name(),
+                    .pid = pid,
+                    .is_dump = true,
+                    .size = 4,
+                    .device = input.facts().device,
+                    .inode = input.facts().inode};
+  };
+  const std::vector files = {dump(ended), dump(::getpid())};
+  LeftFiles left{.tmp = tmp.path(), .working_directory = scratch.path(), .began_ns = now_ns()};
+  CHECK(remove_left_files(left, files, {}).empty());  // no variable was set
+  left.named = {Runtime::v8};
+  CHECK(remove_left_files(left, files, {}) == std::vector{files[0].source});
+}
+
 TEST_CASE("a copied file is removed only if it is still that file", "[record]") {
   const Scratch scratch;
   const pid_t ended = ended_pid();

@@ -1,6 +1,7 @@
 // Requests to living processes, which may be anything: fake JVMs and .NET processes.
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -11,9 +12,11 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 
+#include "perfmap/jit_paths.hpp"
 #include "perfmap/profile/record.hpp"
 #include "support/catch.hpp"
 #include "support/child.hpp"
@@ -310,6 +313,62 @@ TEST_CASE("descendants are found through all threads, each once", "[record]") {
   for (int pid = 100; pid < 10000; ++pid) many += std::to_string(pid) + " ";
   proc.write("20/task/20/children", many);
   CHECK(descendants_of({20}, roots).size() == 4096);
+}
+
+TEST_CASE("a signal reaches orphans of the own process group, and no others", "[record]") {
+  // In a process of its own, which adopts and signals only what it starts itself.
+  const Child alone([] {
+    ::setpgid(0, 0);
+    OrphanAdopter adopter;
+    pid_t orphan = 0, left = 0;
+    int ends[2];
+    if (::pipe(ends) != 0) return std::uint64_t{1};
+    const pid_t parent = ::fork();
+    if (parent == 0) {
+      const auto start = [&ends](bool leaves) {
+        const pid_t pid = ::fork();
+        if (pid != 0) return pid;
+        if (leaves) ::setsid();
+        if (::write(ends[1], "", 1) != 1) ::_exit(1);
+        for (;;) ::pause();
+      };
+      const std::array pids = {start(false), start(true)};
+      if (::write(ends[1], pids.data(), sizeof pids) != sizeof pids) ::_exit(1);
+      ::_exit(0);
+    }
+    std::string text;
+    for (char c = 0; text.size() < 2 + 2 * sizeof(pid_t) && ::read(ends[0], &c, 1) == 1;) text += c;
+    ::waitpid(parent, nullptr, 0);
+    std::vector<pid_t> children = descendants_of({::getpid()});
+    std::vector<pid_t> got = signal_descendants(SIGKILL, 0);
+    if (children.size() != 2 || got.size() != 1) return std::uint64_t{2};
+    orphan = got.front();
+    left = children[0] == orphan ? children[1] : children[0];
+    for (int i = 0; i < 500 && process_lives(orphan); ++i) {
+      adopter.reap(children);
+      std::this_thread::sleep_for(10ms);
+    }
+    const bool is_right = !process_lives(orphan) && process_lives(left);
+    ::kill(left, SIGKILL);
+    ::waitpid(left, nullptr, 0);
+    return is_right ? std::uint64_t{7} : std::uint64_t{3};
+  });
+  CHECK(alone.reported() == 7);
+}
+
+TEST_CASE("a spared process gets no signal", "[record]") {
+  const Child alone([] {
+    ::setpgid(0, 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      for (;;) ::pause();
+    }
+    const bool is_spared = signal_descendants(SIGKILL, child).empty();
+    const bool is_found = signal_descendants(SIGKILL, 0) == std::vector{child};
+    ::waitpid(child, nullptr, 0);
+    return std::uint64_t{is_spared && is_found};
+  });
+  CHECK(alone.reported() == 1);
 }
 
 }  // namespace perfmap::living_test

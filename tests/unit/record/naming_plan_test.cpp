@@ -8,7 +8,7 @@
 
 #include "perfmap/profile/record.hpp"
 #include "support/catch.hpp"
-#include "support/skip.hpp"
+#include "support/scratch.hpp"
 
 namespace perfmap::naming_plan_test {
 namespace {
@@ -184,19 +184,27 @@ TEST_CASE("a launcher that cleans the environment gets advice instead of variabl
 }
 
 TEST_CASE("where V8 cannot create its log it gets an option without one", "[record]") {
-  if (::geteuid() == 0) return test::skip("root can write to all directories");
   Programs programs;
   programs.add("node");
   programs.add("sh");
-  programs.add("run", "#!/bin/sh\ncd \"/usr\" && node a.js\n");
+  programs.add("run", "#!/bin/sh\ncd \"/proc\" && node a.js\n");
   const auto has_log = [&](std::vector<std::string> command) {
     const NamingPlan plan = plan_naming(programs.request(std::move(command), "v20.0.0"));
     return value_of(plan, "NODE_OPTIONS") == kNode;
   };
   CHECK(has_log({"sh", "-c", "cd /tmp && node"}));
-  CHECK(has_log({"sh", "-c", "abcd /usr; cd $HOME; node"}));
-  CHECK_FALSE(has_log({"sh", "-c", "cd /usr&& node"}));
+  CHECK(has_log({"sh", "-c", "abcd /proc; cd $HOME; node"}));
+  CHECK_FALSE(has_log({"sh", "-c", "cd /proc&& node"}));
   CHECK_FALSE(has_log({"run"}));
+}
+
+TEST_CASE("files are tried where permission bits do not decide", "[record]") {
+  const test::Scratch scratch;
+  CHECK(can_create_files_in(scratch.path()));
+  CHECK(std::filesystem::is_empty(scratch.path()));
+  CHECK_FALSE(can_create_files_in("/proc"));
+  CHECK_FALSE(can_create_files_in("/sys"));
+  CHECK_FALSE(can_create_files_in(scratch.path() + "/none"));
 }
 
 TEST_CASE("another user may not be able to write to the working directory", "[record]") {
@@ -235,7 +243,11 @@ TEST_CASE("in a directory without write permission Node.js gets no log", "[recor
   request.can_write = false;
   const NamingPlan plan = plan_naming(request);
   CHECK(plan.variables.empty());
-  CHECK(plan.notes.size() == 1);
+  REQUIRE(plan.notes.size() == 1);
+  // The advice works.
+  CHECK(plan.notes[0].find("--no-logfile-per-isolate --logfile=+") != std::string::npos);
+  request.command = {"node", "--no-logfile-per-isolate", "--logfile=+", "a.js"};
+  CHECK(value_of(plan_naming(request), "NODE_OPTIONS") == kNode);
 }
 
 TEST_CASE("PHP reads a file of settings in addition to its own", "[record]") {

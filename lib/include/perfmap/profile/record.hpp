@@ -134,7 +134,7 @@ class PERFMAP_API PerfRun {
  public:
   /// Fails with not_found if perf cannot be run.
   static Result<PerfRun> start(const PerfRecordOptions& options);
-  PerfRun(PerfRun&& other) noexcept : pid_(std::exchange(other.pid_, 0)) {}
+  PerfRun(PerfRun&& other) noexcept : pid_(std::exchange(other.pid_, 0)), signal_(other.signal_) {}
   PerfRun& operator=(PerfRun&&) = delete;
   /// Stops perf, which finishes the recording, and waits for its end.
   ~PerfRun();
@@ -148,10 +148,14 @@ class PERFMAP_API PerfRun {
   /// Waits so long for the end. Returns the exit status, 128 + N for signal N; nothing if perf
   /// still runs.
   std::optional<int> wait(int milliseconds) noexcept;
+  /// After its end: the signal that ended it; 0 if it exited. If a signal ended the command, perf
+  /// ends itself by the same one.
+  int signal() const noexcept { return signal_; }
 
  private:
   explicit PerfRun(pid_t pid) noexcept : pid_(pid) {}
   pid_t pid_ = 0;  // 0: it has ended
+  int signal_ = 0;
 };
 
 // Living processes.
@@ -176,6 +180,30 @@ PERFMAP_API Result<void> switch_dotnet_names(
 /// The children of these processes, their children, and so on: at most 4096, without the processes
 /// themselves.
 PERFMAP_API std::vector<pid_t> descendants_of(std::vector<pid_t> pids, const Roots& roots = {});
+
+/// While it lives, a descendant of this process whose parent ends becomes a child of this process
+/// (PR_SET_CHILD_SUBREAPER), so that descendants_of() still finds it. One thread at a time.
+class PERFMAP_API OrphanAdopter {
+ public:
+  OrphanAdopter();
+  /// Adopts no further ones. Those that live remain children of this process.
+  ~OrphanAdopter();
+  OrphanAdopter(const OrphanAdopter&) = delete;
+  OrphanAdopter& operator=(const OrphanAdopter&) = delete;
+
+  /// Collects the ended ones among these processes, which were zombies until then. Others that
+  /// are no children of this process do not matter.
+  void reap(std::span<const pid_t> pids) noexcept;
+
+ private:
+  int before_ = 0;
+};
+
+/// Sends a signal to the descendants of this process that are in its process group, as a terminal
+/// would, except for `spared`. A process that begins later does not get it. Processes are held by
+/// descriptors (pidfd_open), so that no other process with such a pid gets the signal. Returns
+/// those that got it.
+PERFMAP_API std::vector<pid_t> signal_descendants(int signal, pid_t spared);
 
 // The recording directory.
 
@@ -240,6 +268,10 @@ class PERFMAP_API RuntimeDirectory {
 
 /// Whether files in this directory can be mapped as code: its file system is not mounted noexec.
 PERFMAP_API bool can_map_code_in(const std::string& directory) noexcept;
+
+/// Whether this process can create files in a directory. Tries it, because permission bits do not
+/// say: root can create none below /sys and /proc. Leaves no file.
+PERFMAP_API bool can_create_files_in(const std::string& directory);
 
 /// A file that was copied into the directory.
 struct KeptFile {
@@ -411,10 +443,10 @@ struct LeftFiles {
 };
 
 /// Removes files that exist only because of the recording: the perf-PID.map and
-/// jit-PID.dump in `tmp` that were copied, and files that a runtime leaves in the working directory
-/// of its processes. A file must be regular, have one link, not be older than the recording, and
-/// belong to this user, to one that its process ran as, or be the file that was copied; its process
-/// must have ended, or be one of `asked`. Returns their paths.
+/// jit-PID.dump in `tmp` that were copied, such dumps in the working directories of processes, and
+/// files that a runtime leaves there. A file must be regular, have one link, not be older than the
+/// recording, and belong to this user, to one that its process ran as, or be the file that was
+/// copied; its process must have ended, or be one of `asked`. Returns their paths.
 PERFMAP_API std::vector<std::string> remove_left_files(const LeftFiles& left,
                                                        std::span<const KeptFile> files,
                                                        std::span<const ProcessInfo> processes);
