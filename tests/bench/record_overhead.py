@@ -1,9 +1,11 @@
 """Compares `perfmap record` with plain perf record: record_overhead.py PERFMAP [PAIRS]
 
 Both run perf with the same options and the same environment, in alternation, for a Node.js and a C++
-program with a fixed amount of work. Prints the median of the paired differences of the processor time,
-user and system, of all processes together: until perf ends, which is what a recorded program competes
-with, and in total, which includes the analysis that perfmap prints at the end.
+program with a fixed amount of work. Prints the median of the processor time that perfmap itself uses
+until perf ends, which is what a recorded program competes with, as a share of all that plain perf record
+and its program use. Then it prints the paired differences of the processor time, user and system, of all
+processes together: until perf ends, and in total, which includes the analysis that perfmap prints at the
+end. Those vary with the machine.
 """
 import json
 import os
@@ -30,13 +32,12 @@ let x = 0;
 for (let i = 0; i < 1300; i++) x += hot(1000000);
 if (!(x > 0)) process.exit(1);
 """
-TICK = os.sysconf("SC_CLK_TCK")
 
 
 def own_seconds(pid):
     """Processor time of one process, without its children."""
-    words = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(words[11]) + int(words[12])) / TICK
+    tasks = pathlib.Path(f"/proc/{pid}/task").iterdir()
+    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 
 
 def children(pid):
@@ -55,7 +56,7 @@ def run_plain(words, variables, cwd):
 
 
 def run_perfmap(command, name, cwd):
-    """Processor time until perf ends, and in total."""
+    """Processor time of perfmap itself until perf ends, and of all until perf ends, and in total."""
     before = seconds_of_children()
     process = subprocess.Popen([PERFMAP, "record", "-o", name, "--", *command], cwd=cwd, stderr=subprocess.DEVNULL)
     own = 0
@@ -73,25 +74,26 @@ def run_perfmap(command, name, cwd):
     assert process.returncode == 0, process.returncode
     total = seconds_of_children() - before
     after = own - perf[-1]
-    return total - after, total
+    return perf[-1], total - after, total
 
 
 def compare(title, command, cwd):
     shutil.rmtree(cwd / "first", ignore_errors=True)
     run_perfmap(command, "first", cwd)
     manifest = json.loads((cwd / "first/recording.json").read_text())
-    during, total, plain = [], [], []
+    own, during, total, plain = [], [], [], []
     for i in range(PAIRS):
         measured = run_perfmap(command, f"record{i}", cwd)
         words = [word.replace(str(cwd / "first"), str(cwd)) for word in manifest["perf"]]
         seconds = run_plain(words, manifest["variables"], cwd)
         plain.append(seconds)
-        during.append(100 * (measured[0] / seconds - 1))
-        total.append(100 * (measured[1] / seconds - 1))
+        own.append(100 * measured[0] / seconds)
+        during.append(100 * (measured[1] / seconds - 1))
+        total.append(100 * (measured[2] / seconds - 1))
         shutil.rmtree(cwd / f"record{i}")
     spread = f"{min(during):+.1f} to {max(during):+.1f} %"
-    print(f"{title}: plain perf record {statistics.median(plain):.2f} s; perfmap record "
-          f"{statistics.median(during):+.1f} % until perf ends ({spread}), {statistics.median(total):+.1f} % in total; "
+    print(f"{title}: plain perf record {statistics.median(plain):.2f} s; perfmap itself "
+          f"{statistics.median(own):.2f} % until perf ends; all {statistics.median(during):+.1f} % until perf ends ({spread}), {statistics.median(total):+.1f} % in total; "
           f"{PAIRS} pairs", flush=True)
 
 

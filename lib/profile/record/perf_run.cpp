@@ -297,19 +297,15 @@ std::vector<std::string> PerfRun::pass_fifos(const RecordedUsers& processes, con
 }
 
 std::optional<int> PerfRun::wait(int milliseconds) noexcept {
-  const auto until = Clock::now() + std::chrono::milliseconds(milliseconds);
-  for (;;) {
-    int status = 0;
-    const pid_t ended = ::waitpid(pid_, &status, WNOHANG);
-    if (ended == pid_) {
-      pid_ = 0;
-      signal_ = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-      return exit_status(status);
-    }
-    if (Clock::now() >= until) return std::nullopt;
-    constexpr timespec kMoment{0, 5'000'000};
-    ::nanosleep(&kMoment, nullptr);
-  }
+  // Before Linux 5.3 there is no such descriptor, and poll() ignores a negative one.
+  const Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
+  pollfd end{handle.get(), POLLIN, 0};
+  ::poll(&end, 1, milliseconds);
+  int status = 0;
+  if (::waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
+  pid_ = 0;
+  signal_ = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  return exit_status(status);
 }
 
 }  // namespace perfmap

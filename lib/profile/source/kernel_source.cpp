@@ -1,5 +1,6 @@
 #include <fstream>
-#include <iterator>
+#include <sstream>
+#include <utility>
 
 #include "perfmap/input.hpp"
 #include "perfmap/map.hpp"
@@ -20,7 +21,9 @@ constexpr std::string_view kSymbolTypes = "aAbBdDrRtTuUvVwW";
 /// cannot be read.
 std::string read_whole(const char* path) {
   std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::ostringstream text;
+  text << file.rdbuf();
+  return std::move(text).str();
 }
 
 /// By the build-id: it identifies the kernel's file, not one boot of it.

@@ -145,8 +145,8 @@ class PERFMAP_API PerfRun {
   /// When it ends, perf reads the perf maps of processes, and hangs in one that is a FIFO. If it
   /// does, those of these processes end for it. Returns their paths.
   std::vector<std::string> pass_fifos(const RecordedUsers& processes, const Roots& roots = {});
-  /// Waits so long for the end. Returns the exit status, 128 + N for signal N; nothing if perf
-  /// still runs.
+  /// Waits so long for the end, or until a signal was handled. Returns the exit status, 128 + N for
+  /// signal N; nothing if perf still runs.
   std::optional<int> wait(int milliseconds) noexcept;
   /// After its end: the signal that ended it; 0 if it exited. If a signal ended the command, perf
   /// ends itself by the same one.
