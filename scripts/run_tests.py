@@ -58,7 +58,8 @@ def run(build, arguments):
     results.unlink(missing_ok=True)
     command = ["ctest", "--test-dir", ROOT / "build" / build, "--output-on-failure", "--timeout", "900",
                "--test-output-size-passed", "100000", "--output-junit", results, *with_more_jobs(arguments)]
-    environment = dict(os.environ)
+    # Undefined behaviour is reported with the stack; see cmake/flags.cmake.
+    environment = {"ASAN_OPTIONS": "handle_sigill=1", **os.environ}
     with tempfile.TemporaryDirectory() as folder:
         if environment.get("PERFMAP_LIVE") == "off":
             os.chmod(folder, 0o755)  # tests that temporarily act as another user search there, too

@@ -149,7 +149,7 @@ TEST_CASE("the HTML page has the time and event of samples", "[stacks]") {
 TEST_CASE("the HTML page of many samples has few counts, in wider slots of time", "[stacks]") {
   Stacks stacks;
   const auto frames = stacks.frames({stacks.place(test::kMain, 0x124c, 0x4c)});
-  constexpr std::size_t kSamples = 1'200'000;
+  constexpr std::size_t kSamples = 300'000;
   for (std::size_t i = 0; i < kSamples; ++i) stacks.add(frames, i % 3 == 0 ? 8 : 7);
   const json data = data_of(stacks.in(StackFormat::html));
   CHECK(data["samples"] == kSamples);
