@@ -550,6 +550,22 @@ std::vector<RecordedModule> keep_modules(ModuleKeeper& keeper, const Session& se
   return keeper.modules();
 }
 
+/// Removes what the runtimes left in /tmp and in the working directories, now that it is kept.
+void remove_left(const Session& session, const std::string& tmp, const Kept& kept,
+                 const std::vector<ProcessInfo>& processes, const Console& console) {
+  LeftFiles left{.tmp = tmp,
+                 .places = &session.places,
+                 .users = &session.users,
+                 .began_ns = session.began_ns,
+                 .asked = session.asked};
+  for (const NamingVariable& variable : session.plan.variables) {
+    left.named.push_back(variable.runtime);
+  }
+  for (const std::string& path : remove_left_files(left, kept.files, processes)) {
+    if (console.verbose()) console.note("removed " + path);
+  }
+}
+
 Result<Kept> keep(Session& session, const Console& console) {
   const Result<Recording> recording = open_recording(session.directory.recording());
   if (!recording) return Failure(recording.error());
@@ -590,17 +606,7 @@ Result<Kept> keep(Session& session, const Console& console) {
   kept.processes = count_recorded(processes, session.pids, kept.diagnosis);
   kept.span_ns = recording->facts().last_sample - recording->facts().first_sample;
   if (kept.diagnosis.total.samples == 0) kept.span_ns = lifetime_of(processes);
-  LeftFiles left{.tmp = tmp,
-                 .places = &session.places,
-                 .users = &session.users,
-                 .began_ns = session.began_ns,
-                 .asked = session.asked};
-  for (const NamingVariable& variable : session.plan.variables) {
-    left.named.push_back(variable.runtime);
-  }
-  for (const std::string& path : remove_left_files(left, kept.files, processes)) {
-    if (console.verbose()) console.note("removed " + path);
-  }
+  remove_left(session, tmp, kept, processes, console);
   return kept;
 }
 

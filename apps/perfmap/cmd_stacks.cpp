@@ -389,27 +389,15 @@ std::unique_ptr<StackWriter> make_writer(const StacksOptions& options, StackForm
 }
 
 /// Writes the stacks of a recording.
-ExitCode write_stacks(const StacksOptions& given, const Console& console) {
-  StacksOptions options = given;
-  const StackFormat format = stack_format(options.format).value_or(StackFormat::folded);
-  if (!options.baseline.empty()) return write_comparison(options, format, console);
-  const Result<void> checked = check_options(options, format, console);
-  if (!checked) return console.fail(checked.error());
-  Result<Input> input = open_recorded_input(options.recording, console);
-  if (!input) return console.fail(input.error());
-  const Result<void> other = check_other_file(options.output, *input);
-  if (!other) return console.fail(other.error());
-  if (!is_recording(input->text()) && may_be_pprof(input->text())) {
-    const Result<void> fits = check_not_terminal(options, console);
-    return fits ? write_named_profile(options, *input, console) : console.fail(fits.error());
-  }
+ExitCode write_recorded(StacksOptions options, StackFormat format, Input input,
+                        const Console& console) {
   std::unique_ptr<CodeOfStacks> code;
   if (options.code) {
     code = std::make_unique<CodeOfStacks>(options.symfs);
     options.watch = [&code](StackOptions& stacks) { code->samples.watch(stacks); };
   }
   Result<std::unique_ptr<Reading>> reading =
-      Reading::open(*std::move(input), options, names_of(options), console);
+      Reading::open(std::move(input), options, names_of(options), console);
   if (!reading) return console.fail(reading.error());
   StackReader& reader = (*reading)->reader();
   std::optional<OutputFile> out;
@@ -440,6 +428,22 @@ ExitCode write_stacks(const StacksOptions& given, const Console& console) {
   note_stacks(**reading, options.stacks.filter, reader.statistics(), problems, !options.addresses,
               console);
   return ExitCode::ok;
+}
+
+ExitCode write_stacks(const StacksOptions& options, const Console& console) {
+  const StackFormat format = stack_format(options.format).value_or(StackFormat::folded);
+  if (!options.baseline.empty()) return write_comparison(options, format, console);
+  const Result<void> checked = check_options(options, format, console);
+  if (!checked) return console.fail(checked.error());
+  Result<Input> input = open_recorded_input(options.recording, console);
+  if (!input) return console.fail(input.error());
+  const Result<void> other = check_other_file(options.output, *input);
+  if (!other) return console.fail(other.error());
+  if (is_recording(input->text()) || !may_be_pprof(input->text())) {
+    return write_recorded(options, format, *std::move(input), console);
+  }
+  const Result<void> fits = check_not_terminal(options, console);
+  return fits ? write_named_profile(options, *input, console) : console.fail(fits.error());
 }
 
 constexpr std::array kSuffixes = {
