@@ -205,8 +205,8 @@ TEST_CASE("totals of a module without names are not compared", "[report]") {
 
 TEST_CASE("the text says whether a total is below the threshold, or may be chance", "[report]") {
   const auto text_of = [](std::uint64_t now, const ComparisonOptions& options) {
-    const auto comparison =
-        compare(Recorded({{"parse", 1000}}), Recorded({{"parse", now}}), options);
+    const Recorded before({{"parse", 1000}}), after({{"parse", now}});
+    const auto comparison = compare(before, after, options);
     return test::written([&](OutputFile& out) { write_comparison_text(comparison, out, false); });
   };
   CHECK(text_of(1005, {}).find("below the threshold of 1.00%\n") != std::string::npos);
