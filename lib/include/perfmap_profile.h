@@ -537,7 +537,7 @@ typedef struct perfmap_sample {
 
 typedef enum perfmap_frame_source {
   PERFMAP_FRAME_INITIAL = 0, /* the sample's own registers */
-  PERFMAP_FRAME_LEAF = 1,    /* the caller of a leaf, found by the instructions of the leaf */
+  PERFMAP_FRAME_LEAF = 1, /* the caller of a leaf, or of a small frame, from what its code does */
   PERFMAP_FRAME_EH_CFI = 2,
   PERFMAP_FRAME_DEBUG_FRAME = 3,
   PERFMAP_FRAME_JIT_CFI = 4,

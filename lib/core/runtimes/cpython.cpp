@@ -97,7 +97,9 @@ constinit const RuntimeInfo kCpython = {
                                "process ends by a signal or by os._exit(), which multiprocessing "
                                "workers call. Call ctypes.CDLL(None).fflush(None) before "
                                "os._exit(), or use -X perf, which writes each name immediately, "
-                               "but writes no unwinding information"}},
+                               "but writes no unwinding information"},
+               // Python/asm_trampoline.S: sub $8, %rsp; call *%rcx; add $8, %rsp; ret
+               .small_frames = "py::"},
     .lint = {.files = {"python3", "libpython3"}, .fork_needs_map = true},
     .started = {.variables = kStartVariables,
                 .first_release = "3.12",
@@ -106,7 +108,8 @@ constinit const RuntimeInfo kCpython = {
               .writes = "perf map",
               .names = "functions, with the file",
               .lines = "CPython names the file of a function, but no line",
-              .tested = "3.12, 3.13"},
+              .tested = "3.12, 3.13",
+              .recorded = "100 % of stacks to the root, 100 % of JIT frames named"},
 };
 
 }  // namespace perfmap::runtimes

@@ -232,6 +232,9 @@ struct RuntimeStacks {
   std::string_view own_stack_message = {};
   std::string_view own_stack_calls = {};
   std::string_view thread_loop = {};  ///< name of its code that runs on the thread's stack
+  /// x86-64 code with names that begin so keeps no frame pointer, but its return address is always
+  /// in the second word of its stack when it calls; empty: there is none.
+  std::string_view small_frames = {};
 
   bool has_own_stacks() const noexcept { return !own_stack_message.empty(); }
 };

@@ -34,9 +34,9 @@ struct CodeNode {
   std::vector<CodeRegion> more;          ///< of other segments, ascending
   std::shared_ptr<const Module> module;  ///< keeps that of the regions alive
   const Module* first_module = nullptr;  ///< of the subtree
-  /// Of the subtree's program of a runtime that runs code on stacks of its own; null if there is
-  /// none.
-  const RuntimeStacks* own_stacks = nullptr;
+  /// Of the subtree's program or library of a runtime whose code is unwound in a way of its own;
+  /// null if there is none.
+  const RuntimeStacks* runtime_stacks = nullptr;
   // Whether a region of the subtree is
   bool has_jit_room = false;  ///< JitRegionKind::likely
   bool has_unopened = false;  ///< JitRegionKind::unless_elf, and not known to be an ELF file
@@ -57,8 +57,10 @@ struct UnwindSpace::State {
       std::shared_ptr<const CodeNode> code, std::vector<std::shared_ptr<const JitSources>> jit,
       std::function<std::size_t(Address, std::span<char>)> read_code = {});
 
-  /// If code of the process runs on stacks that its runtime allocates; else null.
-  const RuntimeStacks* own_stacks() const noexcept { return code ? code->own_stacks : nullptr; }
+  /// If code of the process is unwound in a way of its runtime's; else null.
+  const RuntimeStacks* runtime_stacks() const noexcept {
+    return code ? code->runtime_stacks : nullptr;
+  }
   /// The region that covers the address, or null. O(log n).
   const CodeRegion* find(Address address) const noexcept;
   /// Cuts a range around the address so that it does not overlap the regions on both sides; none

@@ -158,12 +158,20 @@ namespace {
 
 using CodeNodePtr = std::shared_ptr<const CodeNode>;
 
+/// What a program's or library's runtime does in a way of its own; null if it does nothing so.
+const RuntimeStacks* stacks_of(std::string_view path) {
+  const RuntimeInfo* runtime = runtime_of_program(path);
+  if (runtime == nullptr) runtime = runtime_of_library(path);
+  if (runtime == nullptr) return nullptr;
+  const RuntimeStacks& stacks = runtime->stacks;
+  return stacks.has_own_stacks() || !stacks.small_frames.empty() ? &stacks : nullptr;
+}
+
 void take_region(const Region& region, const UnwindSpace::OpenModule& open_module, CodeNode& node) {
   const bool is_file = region.file->kind == RegionKind::vdso || region.file->is_file() ||
                        region.file->kind == RegionKind::memfd;
   node.module = is_file && open_module ? open_module(region) : nullptr;
-  const RuntimeInfo* const runtime = is_file ? runtime_of_program(region.file->name) : nullptr;
-  if (runtime != nullptr && runtime->stacks.has_own_stacks()) node.own_stacks = &runtime->stacks;
+  if (is_file) node.runtime_stacks = stacks_of(region.file->name);
   if (node.module == nullptr) {
     node.first = {region.range.begin, region.range.end(), 0, nullptr};
     const JitRegionKind kind = jit_region_kind(region);
@@ -200,7 +208,7 @@ CodeNodePtr code_of(const RegionNode& from, const UnwindSpace::OpenModule& open_
     if (child == nullptr) continue;
     node.has_jit_room |= child->has_jit_room;
     node.has_unopened |= child->has_unopened;
-    if (child->own_stacks != nullptr) node.own_stacks = child->own_stacks;
+    if (child->runtime_stacks != nullptr) node.runtime_stacks = child->runtime_stacks;
   }
   if (node.left != nullptr && node.left->first_module != nullptr) {
     node.first_module = node.left->first_module;

@@ -98,6 +98,7 @@ class Walk {
   Step without_information(UnwindRule::Kind kind);
   Step signal_return_without_rules(const std::optional<CodeRegion>& region);
   bool leaf(UnwindRule::Kind kind, const std::optional<CodeRegion>& region);
+  bool small_frame(const std::optional<CodeRegion>& region);
   bool frame_pointer();
   bool is_frame_pointer_cut();
   bool has_no_frame_pointer();
@@ -181,7 +182,7 @@ typename Walk<Arch>::Step Walk<Arch>::without_information(UnwindRule::Kind kind)
   const std::optional<CodeRegion> region = find_code(space_, place(), time_);
   if (const Step step = signal_return_without_rules(region); step != Step::failed) return step;
   if (!is_return_ && leaf(kind, region)) return Step::done;
-  if (system_call()) return Step::done;
+  if (system_call() || small_frame(region)) return Step::done;
   const bool jit_cfi_first = region && (options_.jit_cfi_first || has_no_frame_pointer());
   if (jit_cfi_first && jit_cfi() == Step::done) return Step::done;
   // Thumb code keeps no chain in r11.
@@ -201,8 +202,9 @@ typename Walk<Arch>::Step Walk<Arch>::without_information(UnwindRule::Kind kind)
 /// the thread's stack.
 template <class Arch>
 bool Walk<Arch>::is_called_from_own_stack(const std::optional<CodeRegion>& region) {
-  const RuntimeStacks* const stacks = space_.own_stacks();
-  if (stacks == nullptr || !is_return_ || !region || region->module != nullptr) return false;
+  const RuntimeStacks* const stacks = space_.runtime_stacks();
+  if (stacks == nullptr || !stacks->has_own_stacks()) return false;
+  if (!is_return_ || !region || region->module != nullptr) return false;
   const UnwoundFrame& callee = frames_[frames_.size() - 2];
   const CodeRegion* const called = rules_.region_at(space_, callee.pc - (callee.is_return ? 1 : 0));
   return called != nullptr && called->module != nullptr &&
@@ -286,6 +288,22 @@ bool Walk<Arch>::leaf(UnwindRule::Kind kind, const std::optional<CodeRegion>& re
   }
   std::uint64_t fp = 0;
   if (frame->saved_fp && read(sp() + *frame->saved_fp, fp)) caller.fp = fp;
+  return take(caller);
+}
+
+/// See RuntimeStacks::small_frames. The first word, which they only reserve, has the frame pointer
+/// if a later release saves it.
+template <class Arch>
+bool Walk<Arch>::small_frame(const std::optional<CodeRegion>& region) {
+  if (Arch::kMachine != Machine::x86_64 || !is_return_ || !region) return false;
+  const RuntimeStacks* const stacks = space_.runtime_stacks();
+  if (region->module != nullptr || stacks == nullptr || stacks->small_frames.empty()) return false;
+  if (!code_name(space_, place(), time_).starts_with(stacks->small_frames)) return false;
+  Caller caller{.sp = sp() + 2 * kWord, .source = FrameSource::leaf};
+  if (!read(sp() + kWord, caller.pc) || !is_call_before(caller.pc)) return false;
+  std::uint64_t saved = 0;
+  const bool has_record = registers_.has(Arch::kFp) && registers_.values[Arch::kFp] == sp();
+  if (has_record && read(sp(), saved)) caller.fp = saved;
   return take(caller);
 }
 

@@ -220,6 +220,32 @@ TEST_CASE("with only a perf map, leaves are unwound in the first two bytes of a 
   CHECK(world.unwound(world.thread(kJit + 2, {0x401010, kRoot})) == "sampled 700002: no-info");
 }
 
+TEST_CASE("functions of CPython have small frames, also in a perf map", "[unwind][jit]") {
+  const auto unwound = [](std::string path, const std::string& name, Address caller,
+                          std::uint64_t fp = 0x7000'0000'0000) {
+    // A call ends at 0x401014, and none at 0x401015.
+    UnwindWorld world({.frames = test::frames_of_all_kinds(),
+                       .code = std::string(0xf, '\x90') + "\xe8\0\0\0\0"s,
+                       .map = "700000 100 " + name + "\n",
+                       .path = std::move(path)});
+    UserSample sample = world.thread(0x401010, {kJit + 0x80, kStack + 48, caller, kJit + 0x90, 7,
+                                                0x401014, kRoot, 0x401014, kRoot});
+    sample.registers.values[test::kRbp] = fp;
+    return world.unwound(sample);
+  };
+  const std::string python = "/usr/bin/python3.13", name = "py::f:/a.py";
+  const std::string twice =
+      "sampled 401010, eh-cfi 700080+, leaf 401014+, eh-cfi 700090+, leaf "
+      "401014+, eh-cfi 401150+: root";
+  CHECK(unwound(python, name, 0x401014) == twice);
+  CHECK(unwound("/usr/lib/libpython3.12.so.1.0", name, 0x401014) == twice);
+  CHECK(unwound(python, name, 0x401015) == "sampled 401010, eh-cfi 700080+: no-info");
+  CHECK(unwound(python, "f", 0x401014) == "sampled 401010, eh-cfi 700080+: no-info");
+  CHECK(unwound("/usr/bin/node", name, 0x401014) == "sampled 401010, eh-cfi 700080+: no-info");
+  // A record of frame pointers in the first word leads to the same callers.
+  CHECK(unwound(python, name, 0x401014, kStack + 8) == twice);
+}
+
 TEST_CASE("stacks are scanned only if requested, and such frames are marked", "[unwind]") {
   // A call ends at 0x401410, and none ends at 0x401420.
   UnwindWorld world({.frames = test::frames_of_all_kinds(),

@@ -20,7 +20,7 @@ namespace perfmap {
 /// How a frame was found.
 enum class FrameSource : std::uint8_t {
   initial,        ///< the sample's own registers
-  leaf,           ///< the caller of a leaf, from the stack operations in the leaf's code
+  leaf,           ///< the caller of a leaf, or of a small frame, from what its code does
   eh_cfi,         ///< .eh_frame
   debug_frame,    ///< .debug_frame
   jit_cfi,        ///< unwinding information in a jitdump
