@@ -263,7 +263,7 @@ _perfmap() {
         --perf) compopt -o default; COMPREPLY=(); return ;;
       esac
       if [[ ! $literal && $current == -* ]]; then
-        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --all-children --duration -o|--output --archive --open --runtime -F|--frequency --call-graph -e|--event --off-cpu --perf --propagate' '-p --pid'
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --all-children --duration -o|--output --archive --open --runtime -F|--frequency --call-graph --off-cpu --perf --propagate' '-p --pid -e --event'
       else
         COMPREPLY=()
       fi ;;

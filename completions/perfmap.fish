@@ -252,7 +252,7 @@ complete -c perfmap -n '__fish_seen_subcommand_from record; and not __perfmap_gi
 complete -c perfmap -n '__fish_seen_subcommand_from record; and not __perfmap_given value --runtime' -l runtime -x -d 'Turn on the names of these runtimes, such as node,java; auto: of those that the command may start (default); none'
 complete -c perfmap -n '__fish_seen_subcommand_from record; and not __perfmap_given value -F --frequency' -s F -l frequency -x -d 'Take HZ samples in each second that a thread runs (default: 499)'
 complete -c perfmap -n '__fish_seen_subcommand_from record; and not __perfmap_given value --call-graph' -l call-graph -x -d 'How stacks are recorded: dwarf[,SIZE] (copies of SIZE bytes, default 32768), fp, or lbr (not tested here); auto chooses for the runtime (default)'
-complete -c perfmap -n '__fish_seen_subcommand_from record; and not __perfmap_given value -e --event' -s e -l event -x -d 'Sample this event of perf'
+complete -c perfmap -n '__fish_seen_subcommand_from record' -s e -l event -x -d 'Sample this event of perf, or several'
 complete -c perfmap -n '__fish_seen_subcommand_from record; and not __perfmap_given flag --off-cpu' -l off-cpu -d 'Also record where threads wait, and for how long; perf must have been built with BPF'
 complete -c perfmap -n '__fish_seen_subcommand_from record; and not __perfmap_given value --perf' -l perf -r -F -d 'Run this perf (default: the one in PATH)'
 complete -c perfmap -n '__fish_seen_subcommand_from record; and not __perfmap_given flag --propagate' -l propagate -d 'Exit with the status of the command, instead of 0'

@@ -395,7 +395,9 @@ Result<NamingPlan> plan_for(const RecordOptions& options, RuntimeDirectory& runt
   request.directory = runtime.path();
   request.can_write = can_create_files_in(".");
   request.can_write_as = user_can_write_here;
-  request.can_map_tmp = can_map_code_in(roots_from_environment().tmp);
+  const std::string tmp = roots_from_environment().tmp;
+  request.can_map_tmp = can_map_code_in(tmp);
+  request.can_write_tmp = can_create_files_in(tmp);
   request.run = output_of;
   NamingPlan plan = plan_naming(request);
   const Result<void> made = runtime.create(plan);
@@ -875,7 +877,10 @@ void add_sampling(CommandOptions& command, RecordOptions& options) {
              "How stacks are recorded: dwarf[,SIZE] (copies of SIZE bytes, default 32768), fp, or "
              "lbr (not tested here); auto chooses for the runtime (default)")
       .check(check_call_graph);
-  command.value("-e,--event", options.event, "EVENT", "Sample this event of perf");
+  const auto take_event = [&options](const std::string& text) {
+    options.event += (options.event.empty() ? "" : ",") + text;
+  };
+  command.values("-e,--event", take_event, "EVENT", "Sample this event of perf, or several");
   command.flag("--off-cpu", options.off_cpu,
                "Also record where threads wait, and for how long; perf must have been built with "
                "BPF");
@@ -894,7 +899,7 @@ void declare_record(CommandOptions& command) {
   const auto take = [&options](const std::string& text) {
     pid_t pid = 0;
     std::from_chars(text.data(), text.data() + text.size(), pid);
-    options.pids.push_back(pid);
+    if (std::ranges::find(options.pids, pid) == options.pids.end()) options.pids.push_back(pid);
   };
   command.values("-p,--pid", take, "PID", "Record these running processes; commas separate several")
       .with_commas()

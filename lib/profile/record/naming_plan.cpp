@@ -451,6 +451,8 @@ void Planner::add(const Found& found, bool was_asked_for) {
   was_asked_for_ = was_asked_for;
   const RuntimeInfo& row = *found.runtime;
   if (!row.started.exists()) return note(row, std::string(row.started.why_not));
+  // V8 aborts then, and so do PHP and others with the variables set.
+  if (!request_.can_write_tmp) return note(row, "no file can be created in /tmp");
   if (splits_directory(row.started, request_.directory)) {
     return note(row, "it would split the path of the recording, " + shell_word(request_.directory));
   }

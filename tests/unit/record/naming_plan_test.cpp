@@ -303,6 +303,17 @@ TEST_CASE("a jitdump that cannot be mapped would end Bun", "[record]") {
   CHECK(plan.notes[0].ends_with("because it would abort: /tmp is mounted with noexec"));
 }
 
+TEST_CASE("nothing is set if no file can be created in /tmp", "[record]") {
+  Programs programs;
+  programs.add("node");
+  NamingRequest request = programs.request({"node"}, "");
+  request.can_write_tmp = false;
+  const NamingPlan plan = plan_naming(request);
+  CHECK(plan.variables.empty());
+  REQUIRE(plan.notes.size() == 1);
+  CHECK(plan.notes[0].ends_with("because no file can be created in /tmp"));
+}
+
 TEST_CASE("a PostgreSQL server gets an option, its clients none", "[record]") {
   Programs programs;
   programs.add("postgres");

@@ -68,7 +68,8 @@ struct NamingRequest {
   /// The same for a user, by name or number, as whom the command is started; nothing if there is no
   /// such user.
   std::function<std::optional<bool>(const std::string& user)> can_write_as = {};
-  bool can_map_tmp = true;  ///< whether files in /tmp can be mapped as code
+  bool can_map_tmp = true;    ///< whether files in /tmp can be mapped as code
+  bool can_write_tmp = true;  ///< whether files can be created there
   /// Runs a program with these arguments, without the variables of its runtime, and returns what it
   /// prints.
   std::function<std::string(const std::string& path, std::span<const std::string_view> arguments)>
