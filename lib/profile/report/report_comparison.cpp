@@ -15,6 +15,8 @@
 #include "perfmap/json.hpp"
 #include "perfmap/text.hpp"
 #include "report/function_identity.hpp"
+#include "report/lost_names.hpp"
+#include "report/percent.hpp"
 #include "report/seconds.hpp"
 #include "stacks/writers.hpp"
 
@@ -49,14 +51,6 @@ Error invalid(std::string why) { return {Errc::invalid_argument, std::move(why),
 
 Error no_samples(const ProfileReport& report) {
   return invalid(report.profile().title + " has no samples that pass the filters");
-}
-
-/// "12.34%"
-std::string percent_text(std::uint64_t ppm) {
-  const std::uint64_t hundredths = (ppm + 50) / 100;
-  std::string decimals = std::to_string(hundredths % 100);
-  decimals.insert(0, 2 - decimals.size(), '0');
-  return std::to_string(hundredths / 100) + "." + decimals + "%";
 }
 
 using Reports = std::span<const ProfileReport* const>;
@@ -486,6 +480,25 @@ class NameSearch {
   std::map<std::string_view, Module> modules_;
 };
 
+/// Fails if a recording has no names for code that has names in one of the other side.
+Result<void> check_names(const Sides& sides, bool totals) {
+  const auto shares_of = [totals](const std::vector<Measured>& side) {
+    std::vector<NamedShares> shares;
+    for (const Measured& one : side) shares.emplace_back(*one.report, one.event, totals);
+    return shares;
+  };
+  const std::vector<NamedShares> before = shares_of(sides.before);
+  const std::vector<NamedShares> after = shares_of(sides.after);
+  for (const NamedShares& one : before) {
+    for (const NamedShares& other : after) {
+      auto lost = one.lost_since(other);
+      if (!lost) lost = other.lost_since(one);
+      if (lost) return Failure(Error{Errc::unsupported, *std::move(lost), 0, {}});
+    }
+  }
+  return {};
+}
+
 Result<Sides> normalized(Reports baselines, Reports reports, const ComparisonOptions& options) {
   if (baselines.empty() || reports.empty()) return Failure(invalid("a side has no recording"));
   std::vector<const ProfileReport*> all(baselines.begin(), baselines.end());
@@ -503,7 +516,8 @@ Result<Sides> normalized(Reports baselines, Reports reports, const ComparisonOpt
     names.add(recording);
     (i < baselines.size() ? sides.before : sides.after).push_back(recording);
   }
-  const Result<void> named = names.finish(sides);
+  Result<void> named = names.finish(sides);
+  if (named) named = check_names(sides, options.totals);
   if (!named) return Failure(named.error());
   return sides;
 }

@@ -464,14 +464,66 @@ TEST_CASE("a small library or a kernel without names is compared as a whole", "[
 
 TEST_CASE("a function without a symbol is not one of a file without names", "[report]") {
   // A library may have no symbol for its inner functions.
-  const RecordedFiles before({{"malloc", "/lib/libc.so.6", FrameKind::native, 500},
+  const RecordedFiles before({{"malloc", "/lib/libc.so.6", FrameKind::native, 400},
+                              {"", "/lib/libc.so.6", FrameKind::native, 100},
                               {"work", "/bin/app", FrameKind::native, 500}});
-  const RecordedFiles after({{"", "/lib/libc.so.6", FrameKind::native, 500},
+  const RecordedFiles after({{"malloc", "/lib/libc.so.6", FrameKind::native, 100},
+                             {"", "/lib/libc.so.6", FrameKind::native, 400},
                              {"work", "/bin/app", FrameKind::native, 500}});
   const auto found = try_to_compare(before, after);
   REQUIRE(found);
   CHECK(found->functions.size() == 2);
   CHECK(found->nameless.empty());
+}
+
+TEST_CASE("a recording that lost the names of much code is not compared", "[report]") {
+  const auto with = [](std::initializer_list<RecordedFiles::Part> parts) {
+    std::vector<RecordedFiles::Part> all = {{"start", "/bin/app", FrameKind::native, 20},
+                                            {"", "/lib/libc.so.6", FrameKind::native, 300},
+                                            {"", "//anon", FrameKind::jit, 100}};
+    all.insert(all.end(), parts);
+    return all;
+  };
+  using Parts = std::vector<RecordedFiles::Part>;
+  const RecordedFiles named(with({{"f", "/bin/app", FrameKind::native, 100},
+                                  {"JS:*g /a.js:1:2", "/tmp/perf-7.map", FrameKind::jit, 100}}),
+                            "named.data");
+  const auto [parts, why] = GENERATE_REF(values<std::pair<Parts, std::string>>({
+      {with({{"", "/tmp/app", FrameKind::native, 100},
+             {"JS:*g /a.js:1:2", "/tmp/perf-8.map", FrameKind::jit, 100}}),
+       "16.13% of its samples, which are in app, unlike named.data: the file was stripped "
+       "(compare recordings of programs that have their symbols)"},
+      {with({{"f", "/bin/app", FrameKind::native, 100}, {"", "//anon", FrameKind::jit, 100}}),
+       "32.26% of its samples, which are in JIT code, unlike named.data: the runtime wrote no "
+       "names ('perfmap doctor' explains why)"},
+      {with({{"f", "/bin/app", FrameKind::native, 100},
+             {"JS:*g /a.js:1:2", "/tmp/perf-8.map", FrameKind::jit, 100},
+             {"", "", FrameKind::unknown, 60'000}}),
+       "98.98% of its samples, which are in no known file, unlike named.data: the recording does "
+       "not say what was mapped ('perfmap doctor' explains why)"},
+  }));
+  const RecordedFiles nameless(parts, "nameless.data");
+  for (const auto& failed : {try_to_compare(named, nameless), try_to_compare(nameless, named)}) {
+    REQUIRE_FALSE(failed);
+    CHECK(failed.error().code == Errc::unsupported);
+    CHECK(failed.error().message == "nameless.data has no names for " + why);
+  }
+  CHECK(try_to_compare(nameless, nameless));
+}
+
+TEST_CASE("code without names that grew is compared", "[report]") {
+  using Parts = std::vector<RecordedFiles::Part>;
+  const auto [module, kind] = GENERATE(values<std::pair<const char*, FrameKind>>(
+      {{"/lib/libc.so.6", FrameKind::native}, {"//anon", FrameKind::jit}}));
+  const auto parts = [module = module, kind = kind](std::uint64_t unnamed) -> Parts {
+    return {{"malloc", "/lib/libc.so.6", FrameKind::native, 300},
+            {"JS:*g /a.js:1:2", "/tmp/perf-7.map", FrameKind::jit, 300},
+            {"", module, kind, unnamed}};
+  };
+  const RecordedFiles before(parts(100));
+  const RecordedFiles after(parts(9000));
+  CHECK(try_to_compare(before, after));
+  CHECK(try_to_compare(after, before));
 }
 
 TEST_CASE("a comparison says how much has to change to be found", "[report]") {

@@ -143,7 +143,9 @@ PERFMAP_API Result<Normalization> normalize_reports(const ProfileReport& baselin
 ///
 /// If the file of a module was not found for one recording, but for another, its functions cannot
 /// be compared. The module is then compared as a whole, as is a kernel without names. Fails with
-/// unsupported if that concerns more than a twentieth of the samples of a recording in ELF files.
+/// unsupported if that concerns more than a twentieth of the samples of a recording in ELF files,
+/// or if so many samples of a recording are in other code without a name, functions of which have
+/// names in a recording of the other side: in a stripped file, in JIT code, or in no known file.
 ///
 /// Fails with invalid_argument if a side has no report, a report has no samples, the reports have
 /// no event in common, or the events have no times or no samples in the function, as `options`
