@@ -15,6 +15,7 @@
 #include "perfmap/json.hpp"
 #include "perfmap/text.hpp"
 #include "report/function_identity.hpp"
+#include "report/function_matches.hpp"
 #include "report/lost_names.hpp"
 #include "report/percent.hpp"
 #include "report/seconds.hpp"
@@ -312,39 +313,73 @@ std::string_view whole_of(const ReportRow& row, const WholeModules& wholes) {
   return row.kind == FrameKind::jit || found == wholes.end() ? std::string_view() : found->second;
 }
 
-FunctionIdentity compared_identity(const ReportRow& row, const WholeModules& wholes) {
-  const std::string_view whole = whole_of(row, wholes);
-  if (!whole.empty()) return {whole, file_name_of(row.module)};
-  return identity_of(row.kind, row.name, row.system_name, row.module);
+FunctionMatches::Function function_of(const ReportRow& row) {
+  return {row.kind, row.name, row.system_name, row.module};
 }
 
-std::map<FunctionIdentity, FunctionCounts> functions_of(const Sides& sides, bool totals) {
-  std::map<FunctionIdentity, FunctionCounts> functions;
-  const auto add = [&](const std::vector<Measured>& side, std::vector<double> Counts::*counts,
-                       std::uint64_t ComparedFunction::*samples) {
-    for (std::size_t i = 0; i < side.size(); ++i) {
-      for (const ReportRow& row : side[i].report->rows(side[i].event.number)) {
-        const auto whole = whole_of(row, sides.wholes);
-        // The rows of a module may call each other: their totals have no sum.
-        if (totals && !whole.empty()) continue;
-        const std::uint64_t count = (totals ? row.total : row.self).samples;
-        auto& [function, all] = functions[compared_identity(row, sides.wholes)];
-        function.name = whole.empty() ? row.name : whole;
-        function.module = row.module;
-        function.kind = row.kind;
-        if (row.line != 0) {
-          function.file = row.file;
-          function.line = row.line;
-        }
-        function.*samples += count;
-        all.before.resize(sides.before.size());
-        all.after.resize(sides.after.size());
-        (all.*counts)[i] += static_cast<double>(count);
+/// The functions of all recordings.
+FunctionMatches matches_of(const Sides& sides) {
+  FunctionMatches matches;
+  const auto add = [&matches](const std::vector<Measured>& side, FunctionMatches::Side which) {
+    for (const Measured& one : side) {
+      for (const ReportRow& row : one.report->rows(one.event.number)) {
+        matches.add(which, function_of(row), row.total.samples);
       }
     }
   };
-  add(sides.before, &Counts::before, &ComparedFunction::old_samples);
-  add(sides.after, &Counts::after, &ComparedFunction::new_samples);
+  add(sides.before, FunctionMatches::Side::before);
+  add(sides.after, FunctionMatches::Side::after);
+  matches.match();
+  return matches;
+}
+
+/// A name without the position at its end.
+std::string_view without_position(const ReportRow& row) {
+  const DecodedName decoded = decode_name(row.system_name.empty() ? row.name : row.system_name);
+  std::string end = ":" + std::to_string(decoded.line);
+  if (decoded.column != 0) end += ":" + std::to_string(decoded.column);
+  return row.name.substr(0, row.name.size() - (row.name.ends_with(end) ? end.size() : 0));
+}
+
+/// Sets what is known of a function from one of its rows.
+void describe(const ReportRow& row, std::string_view whole, std::size_t functions,
+              ComparedFunction& function) {
+  function.name = !whole.empty() ? whole : functions > 1 ? without_position(row) : row.name;
+  function.module = row.module;
+  function.kind = row.kind;
+  function.functions = functions;
+  if (row.line == 0 || functions > 1) return;
+  function.file = row.file;
+  function.line = row.line;
+}
+
+std::map<FunctionIdentity, FunctionCounts> functions_of(const Sides& sides, bool totals) {
+  using Side = FunctionMatches::Side;
+  const FunctionMatches matches = matches_of(sides);
+  std::map<FunctionIdentity, FunctionCounts> functions;
+  const auto add_row = [&](const ReportRow& row, Side side, std::size_t recording) {
+    const std::string_view whole = whole_of(row, sides.wholes);
+    // The rows of a module may call each other: their totals have no sum.
+    if (totals && !whole.empty()) return;
+    const auto match = whole.empty() ? matches.of(side, function_of(row))
+                                     : FunctionMatches::Match{{whole, file_name_of(row.module), 0}};
+    const bool is_old = side == Side::before;
+    const std::uint64_t count = (totals ? row.total : row.self).samples;
+    auto& [function, all] = functions[match.identity];
+    describe(row, whole, match.functions, function);
+    (is_old ? function.old_samples : function.new_samples) += count;
+    all.before.resize(sides.before.size());
+    all.after.resize(sides.after.size());
+    (is_old ? all.before : all.after)[recording] += static_cast<double>(count);
+  };
+  const auto add = [&](const std::vector<Measured>& recordings, Side side) {
+    for (std::size_t i = 0; i < recordings.size(); ++i) {
+      const Measured& one = recordings[i];
+      for (const ReportRow& row : one.report->rows(one.event.number)) add_row(row, side, i);
+    }
+  };
+  add(sides.before, Side::before);
+  add(sides.after, Side::after);
   return functions;
 }
 
@@ -725,6 +760,7 @@ std::string quantity(const ReportComparison& comparison, const ComparedRecording
 std::string shown(const ComparedFunction& function) {
   std::string text;
   append_visible(text, function.name);
+  if (function.functions > 1) text += " (" + counted(function.functions, "function") + ")";
   const std::string_view module = file_name_of(function.module);
   if (module.empty() || function.kind == FrameKind::jit) return text;
   text += module.front() == '[' ? " " : " [";
@@ -878,6 +914,7 @@ void write_comparison_json(const ReportComparison& comparison, OutputFile& out) 
     json.name_members(function.name);
     json.member("kind", to_string(function.kind));
     if (!function.module.empty()) json.text_members("module", function.module);
+    if (function.functions > 1) json.member("functions", function.functions);
     write_change_json(function, json);
     json.end_object();
   }

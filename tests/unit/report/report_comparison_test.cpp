@@ -264,6 +264,57 @@ TEST_CASE("a function of a script is the same in another directory and at anothe
   }
 }
 
+TEST_CASE("functions of a script with the same name are told apart", "[report]") {
+  const auto recorded = [](const Samples& samples) { return Recorded(samples, FrameKind::jit); };
+  // In another directory and a line later.
+  const Recorded before = recorded({{"JS:*run /old/app.js:2:3", 550},
+                                    {"JS:*run /old/app.js:3:3", 280},
+                                    {"JS:*a /a.js:1:1", 20}});
+  const Recorded after = recorded({{"JS:*run /new/app.js:3:3", 260},
+                                   {"JS:*run /new/app.js:4:3", 560},
+                                   {"JS:~run /new/app.js:9:3", 5},
+                                   {"JS:*a /a.js:1:1", 20}});
+  const ReportComparison found = compare(before, after);
+  REQUIRE(found.functions.size() == 2);
+  const ComparedFunction* const first = find(found, "run /new/app.js:3:3");
+  REQUIRE(first != nullptr);
+  CHECK((first->old_samples == 550 && first->new_samples == 260 && first->functions == 1));
+  const ComparedFunction* const second = find(found, "run /new/app.js:4:3");
+  REQUIRE(second != nullptr);
+  CHECK((second->old_samples == 280 && second->new_samples == 560));
+}
+
+TEST_CASE("functions of a script at the same positions are the same", "[report]") {
+  const Recorded before(
+      {{"JS:*run /app.js:1:3", 500}, {"JS:*run /app.js:2:3", 1}, {"JS:*run /app.js:3:3", 300}},
+      FrameKind::jit);
+  const Recorded after({{"JS:*run /app.js:1:3", 500}, {"JS:*run /app.js:3:3", 900}},
+                       FrameKind::jit);
+  const ReportComparison found = compare(before, after);
+  REQUIRE(find(found, "run /app.js:3:3") != nullptr);
+  CHECK(find(found, "run /app.js:3:3")->old_samples == 300);
+}
+
+TEST_CASE("functions of a script that cannot be told apart count together", "[report]") {
+  const Recorded before({{"JS:*run /app.js:2:3", 550}, {"JS:*run /app.js:8:3", 280}},
+                        FrameKind::jit);
+  const Recorded after({{"JS:*run /app.js:3:3", 260}, {"JS:*other /app.js:5:3", 500}},
+                       FrameKind::jit);
+  const ReportComparison found = compare(before, after);
+  const ComparedFunction* const run = find(found, "run /app.js");
+  REQUIRE(run != nullptr);
+  CHECK((run->old_samples == 830 && run->new_samples == 260));
+  CHECK((run->functions == 2 && run->line == 0));
+  CHECK(test::written([&](OutputFile& out) {
+          write_comparison_text(found, out, false);
+        }).find("  run /app.js (2 functions)\n") != std::string::npos);
+  const auto json = nlohmann::json::parse(
+      test::written([&](OutputFile& out) { write_comparison_json(found, out); }));
+  CHECK(std::ranges::count_if(json["functions"], [](const auto& one) {
+          return one["name"] == "run /app.js" && one.value("functions", 1) == 2;
+        }) == 1);
+}
+
 TEST_CASE("recordings without samples, or without a common event, are not compared", "[report]") {
   const Recorded before({{"a", 10}});
   const Recorded none({});

@@ -38,6 +38,9 @@ struct ComparedFunction {
   FrameKind kind = FrameKind::unknown;
   std::string_view file = {};  ///< as in ReportRow
   std::uint32_t line = 0;      ///< 0: unknown
+  /// More than 1: functions of a script with the same name, which were not told apart. The name
+  /// then has no line.
+  std::uint64_t functions = 1;
   /// In the function itself, or with `totals` also in what it called; in all recordings of the
   /// side.
   std::uint64_t old_samples = 0;
@@ -126,9 +129,12 @@ PERFMAP_API Result<Normalization> normalize_reports(const ProfileReport& baselin
                                                     const ComparisonOptions& options);
 
 /// Compares the samples of functions: by name and, except for JIT code, the file name of the
-/// module. A function of a script is identified by its own name and the name of its file; those
-/// without a name are one. So neither addresses, pids, tiers, directories nor lines matter. All
-/// reports must count by function. Compares the first event that all have, else their only events.
+/// module. A function of a script is identified by its own name and the name of its file. If
+/// several functions there have that name, or none, those at the same positions are the same; if
+/// the file changed, and both sides have equally many, in the order of their positions. Otherwise
+/// they count together. So neither addresses, pids, tiers, directories nor changed lines matter.
+/// All reports must count by function. Compares the first event that all have, else their only
+/// events.
 ///
 /// A change counts if it is at least the threshold, and would happen by chance in at most one of
 /// twenty comparisons of the same program, however many functions are compared (Bonferroni). With
