@@ -674,11 +674,17 @@ Result<Normalization> normalize_reports(const ProfileReport& baseline, const Pro
   const auto deviations = least(kMaxDeviations, [comparisons](double one) {
     return comparisons * normal_tails(one) <= kFalseAlarms;
   });
-  return Normalization{
+  Normalization found{
       before.event,
       after.event,
       after.factor / before.factor,
       {deviations.value_or(kMaxDeviations), run_to_run_of(options), options.threshold_ppm}};
+  if (options.normalize == ComparisonOptions::Normalize::samples) {
+    const Sides totals = for_total(*sides, options);
+    const Values values(totals, totals_of(totals));
+    found.total_change_ppm = std::llround(share_of(values.difference(), values.before.mean));
+  }
+  return found;
 }
 
 std::int64_t Normalization::change_ppm(std::uint64_t old_samples,

@@ -286,7 +286,8 @@ Result<void> StackComparison::write(StackFormat format, const Normalization& nor
                                   .run_to_run = normalization.rule.run_to_run,
                                   .threshold_ppm = normalization.rule.threshold_ppm,
                                   .samples = normalization.old_event.total.samples,
-                                  .new_samples = normalization.new_event.total.samples};
+                                  .new_samples = normalization.new_event.total.samples,
+                                  .total_change_ppm = normalization.total_change_ppm};
   const auto make = format == StackFormat::html ? make_html_writer : make_folded_writer;
   const auto writer = make({out, stacks.table, std::move(profile), {}, baseline});
   state_->visit(stacks, [&](const ComparedStack& stack) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -114,6 +115,9 @@ struct Normalization {
   ProfileReport::Event old_event = {}, new_event = {};  ///< those that are compared
   double factor = 1;  ///< samples of the new recording, times this, compare with the baseline's
   ChangeRule rule = {};
+  /// The change of all processor time, or of all samples if the event is not a time, if shares are
+  /// compared: then those of all samples are equal. In millionths of the baseline's.
+  std::optional<std::int64_t> total_change_ppm = {};
 
   /// The change of what has these samples.
   PERFMAP_API ComparedFunction::Change change(std::uint64_t old_samples,
