@@ -806,6 +806,16 @@ bool compares_shares(const ReportComparison& comparison) noexcept {
   return comparison.normalize == ComparisonOptions::Normalize::samples;
 }
 
+/// What to do if the total changed: then shares may have changed only because others did. Empty if
+/// not needed.
+std::string advice_on_shares(const ReportComparison& comparison) {
+  const ComparedFunction& total = comparison.total;
+  if (total.change == Change::same || !compares_shares(comparison)) return "";
+  return std::string(
+             "shares of each total were compared: --normalize none shows which functions take ") +
+         (total.change_ppm > 0 ? "more" : "less");
+}
+
 /// How large a change has to be.
 void write_least(const ReportComparison& comparison, OutputFile& out) {
   if (comparison.least_total_ppm == 0 || comparison.least_function_ppm == 0) return;
@@ -854,9 +864,8 @@ void write_comparison_text(const ReportComparison& comparison, OutputFile& out, 
     write_changes(comparison, out, color);
   }
   write_nameless(comparison, out);
-  if (total.change != Change::same && compares_shares(comparison)) {
-    out.write("shares of each total were compared: --normalize none shows which functions " +
-              std::string(total.change_ppm > 0 ? "take more" : "take less") + "\n");
+  if (const std::string advice = advice_on_shares(comparison); !advice.empty()) {
+    out.write(advice + "\n");
   }
   write_least(comparison, out);
 }
@@ -981,6 +990,9 @@ void write_comparison_github(const ReportComparison& comparison, std::uint64_t f
   write(comparison.total, growth_text(comparison.total, "the total"));
   for (const ComparedFunction& function : comparison.functions) {
     write(function, text_of(function, shown(function)));
+  }
+  if (const std::string advice = advice_on_shares(comparison); !advice.empty()) {
+    out.write("::notice title=perfmap report::" + advice + "\n");
   }
 }
 

@@ -430,7 +430,9 @@ TEST_CASE("the texts of a comparison", "[report]") {
       "::error title=perfmap report::the total grew by 100.00%25 of the baseline's total "
       "(confidence 99.9%25)\n"
       "::warning title=perfmap report::a\\x1b [app] grew from 50.00%25 to 75.00%25 of the samples "
-      "(confidence 99.9%25)\n");
+      "(confidence 99.9%25)\n"
+      "::notice title=perfmap report::shares of each total were compared: --normalize none shows "
+      "which functions take more\n");
   const auto json = nlohmann::json::parse(
       test::written([&](OutputFile& out) { write_comparison_json(found, out); }));
   CHECK(json["functions"].size() == 2);

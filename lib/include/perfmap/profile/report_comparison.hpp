@@ -170,7 +170,7 @@ PERFMAP_API void write_comparison_text(const ReportComparison& comparison, Outpu
 /// docs/schema/perfmap.report-comparison-1.json
 PERFMAP_API void write_comparison_json(const ReportComparison& comparison, OutputFile& out);
 /// Workflow commands of GitHub Actions: an error for what grew by more than `fail_above_ppm`, a
-/// warning for other growth.
+/// warning for other growth, a notice if the total changed and shares were compared.
 PERFMAP_API void write_comparison_github(const ReportComparison& comparison,
                                          std::uint64_t fail_above_ppm, OutputFile& out);
 
