@@ -291,7 +291,7 @@ _perfmap() {
         --kallsyms) compopt -o default; COMPREPLY=(); return ;;
       esac
       if [[ ! $literal && $current == -* ]]; then
-        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --format -o|--output --baseline --normalize --from --to-time --lines --inlines --no-inlines --addresses --no-demangle --no-kernel --merge-tiers --code --with-pid --stats --max-stack --stitch --scan --jit-cfi --threads --map-dir --symfs --kallsyms --any-owner --debuginfod' '-m --map -j --jitdump -s --source -i --input -p --pid --tid --comm --event'
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --format -o|--output --normalize --from --to-time --lines --inlines --no-inlines --addresses --no-demangle --no-kernel --merge-tiers --code --with-pid --stats --max-stack --stitch --scan --jit-cfi --threads --map-dir --symfs --kallsyms --any-owner --debuginfod' '-m --map -j --jitdump -s --source -i --input --baseline -p --pid --tid --comm --event'
       else
         compopt -o default; COMPREPLY=()
       fi ;;

@@ -156,14 +156,28 @@ ExitCode write_out(const ProfileReport& report, const ReportOutput& output,
   return written ? ExitCode::ok : console.fail(written.error());
 }
 
+ProfileReport::Order order_of(const ReportOptions& options) {
+  return options.by_total ? ProfileReport::Order::total : ProfileReport::Order::self;
+}
+
+std::size_t top_of(const ReportOptions& options) {
+  const bool is_short = options.format == "text" && !has_trees(options);
+  return options.top.value_or(is_short ? kTopOfText : SIZE_MAX);
+}
+
+/// Whether the row is in the table of the first event.
+bool is_printed(const ProfileReport& report, const ReportRow& row, const ReportOptions& options) {
+  const auto rows = report.rows(report.events().front().number, order_of(options));
+  const auto printed = std::span(rows).first(std::min(rows.size(), top_of(options)));
+  return std::ranges::any_of(printed,
+                             [&](const ReportRow& other) { return other.number == row.number; });
+}
+
 ExitCode write_report(const ProfileReport& report, const ReportOptions& options,
                       const Console& console) {
   ReportOutput output;
-  using Order = ProfileReport::Order;
-  output.order = options.by_total ? Order::total : Order::self;
-  const std::size_t standard =
-      options.format == "text" && !has_trees(options) ? kTopOfText : SIZE_MAX;
-  output.top = options.top.value_or(standard);
+  output.order = order_of(options);
+  output.top = top_of(options);
   Result<std::vector<std::uint32_t>> callers = find_rows(report, options.callers);
   if (!callers) return console.fail(callers.error());
   Result<std::vector<std::uint32_t>> callees = find_rows(report, options.callees);
@@ -291,7 +305,7 @@ void note_hottest(const LoadedProfile& loaded, const ReportOptions& options,
   const bool has_lines = options.by == ReportBy::line || options.by == ReportBy::function;
   if (!has_lines || !loaded.reading) return;
   const auto row = hottest_function(*loaded.report);
-  if (!row) return;
+  if (!row || !is_printed(*loaded.report, *row, options)) return;
   const FrameFunction function{.name = row->name,
                                .system_name = row->system_name,
                                .module = row->module,

@@ -34,7 +34,7 @@ struct StacksOptions : RecordedStacksOptions {
   bool no_inlines = false;
   bool stats = false;
   bool code = false;
-  std::string baseline;
+  std::vector<std::string> baselines;
   ComparisonOptions comparing;
 };
 
@@ -137,7 +137,9 @@ std::string_view meaningless_option(const StacksOptions& options) {
   if (options.no_inlines) return "--no-inlines";
   if (options.stacks.stitch) return "--stitch";
   if (options.writing.merge_tiers) return "--merge-tiers";
-  if (options.format != "folded" && options.format != "pprof") return "--format";
+  if (options.format != "folded" && options.format != "pprof") {
+    return "formats other than pprof, except with --baseline";
+  }
   if (!filter.tids.empty()) return "--tid";
   if (!filter.comms.empty()) return "--comm";
   if (!filter.events.empty()) return "--event";
@@ -239,7 +241,7 @@ bool prints_only_table(const StacksOptions& options) {
 /// comparison is of recordings of which one may have no debug information.
 bool shows_inlines(const StacksOptions& options) {
   if (options.inlines) return true;
-  const bool is_page = options.format == "html" && options.baseline.empty();
+  const bool is_page = options.format == "html" && options.baselines.empty();
   return is_page && !options.no_inlines && !options.code && !options.addresses;
 }
 
@@ -318,8 +320,14 @@ Result<void> check_comparison(const StacksOptions& options, StackFormat format) 
   for (const auto& [is_given, name] : refused) {
     if (is_given) return fail(std::string("--baseline does not support ") + name);
   }
+  const bool has_more = std::ranges::any_of(options.sources, [](const Source& source) {
+    return refuse_recording(source.text, "").has_value();
+  });
+  if (has_more || options.baselines.size() > 1) {
+    return fail("stacks compares one recording with one (perfmap report compares several)");
+  }
   const Result<void> checked = check_recorded_options(options);
-  return checked ? check_compared(options, std::span(&options.baseline, 1)) : checked;
+  return checked ? check_compared(options, options.baselines) : checked;
 }
 
 /// Writes how the stacks differ from those of the baseline.
@@ -329,8 +337,8 @@ ExitCode write_comparison(const StacksOptions& options, StackFormat format,
   if (!checked) return console.fail(checked.error());
   const ProfileRequest request{options, names_of(options), {}, options.output};
   LoadedSides sides;
-  ExitCode read = open_sides(std::span(&options.baseline, 1), std::span(&options.recording, 1),
-                             request, sides, console);
+  ExitCode read =
+      open_sides(options.baselines, std::span(&options.recording, 1), request, sides, console);
   if (read != ExitCode::ok) return read;
   LoadedProfile& before = sides.before.front();
   LoadedProfile& after = sides.after.front();
@@ -349,8 +357,8 @@ ExitCode write_comparison(const StacksOptions& options, StackFormat format,
       normalize_reports(*before.report, *after.report, options.comparing);
   if (!normalization) {
     sides.note_empty(options.stacks.filter, console);
-    return console.fail("cannot compare " + options.baseline + " with " + options.recording + ": " +
-                        normalization.error().message);
+    return console.fail("cannot compare " + options.baselines.front() + " with " +
+                        options.recording + ": " + normalization.error().message);
   }
   Result<OutputFile> out = open_output(options.output);
   if (!out) return console.fail(out.error());
@@ -432,7 +440,7 @@ ExitCode write_recorded(StacksOptions options, StackFormat format, Input input,
 
 ExitCode write_stacks(const StacksOptions& options, const Console& console) {
   const StackFormat format = stack_format(options.format).value_or(StackFormat::folded);
-  if (!options.baseline.empty()) return write_comparison(options, format, console);
+  if (!options.baselines.empty()) return write_comparison(options, format, console);
   const Result<void> checked = check_options(options, format, console);
   if (!checked) return console.fail(checked.error());
   Result<Input> input = open_recorded_input(options.recording, console);
@@ -471,8 +479,8 @@ void declare_stacks(CommandOptions& command) {
   const std::vector<std::string> formats = stack_format_names();
   add_output_format(command, "--format", options.format, formats, kSuffixes, formats.front());
   add_output(command, options.output);
-  const Option baseline = command.value("--baseline", options.baseline, kFile,
-                                        "Compare with this recording or pprof profile");
+  const Option baseline = command.values("--baseline", options.baselines, kFile,
+                                         "Compare with this recording or pprof profile");
   add_normalize(command, options.comparing, baseline);
   add_filters(command, options);
   const Option lines = command.flag("--lines", options.lines, "Print source lines");

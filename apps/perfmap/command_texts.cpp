@@ -258,8 +258,9 @@ constexpr CommandTexts kCommands[] = {
      kReportExamples, "the report was written; also if no sample passes the filters",
      "with --fail-above: the total or a function grew by more than that",
      "the recording or a source cannot be read; with --baseline: a recording has no samples, or no "
-     "names for a file that has more than 5 % of them; no function, or several, have the name of "
-     "--callers or --callees; an error in the command line; a failed write"},
+     "names for code that has more than 5 % of them, and has names in another; no function, or "
+     "several, have the name of --callers or --callees; an error in the command line; a failed "
+     "write"},
     {"annotate", kAnnotateUsages,
      "Prints how many samples of a perf recording are in each instruction and source line of a "
      "function, JIT code included. FUNCTION is the name that perfmap stacks prints, without its "

@@ -91,6 +91,9 @@ for order in ("", "order=inverted"):
     show(order)
     assert min(colours()) > 500, (order, colours())
     assert text_of("old").replace(",", "") == str(totals[0]) and text_of("new").replace(",", "") == str(totals[1])
+# Shares are compared, so the root does not change; the page has the change of the total, too.
+total = f"total +{100 * (totals[1] / totals[0] - 1):.2f} %"
+assert text_of("change") == total and f"shares; {total}" in text_of("facts"), (total, text_of("change"), text_of("facts"))
 assert is_hidden("time") and is_hidden("event") and not is_hidden("changes") and is_hidden("kinds")
 assert "▲ grew" in text_of("changes") and "▼ shrank" in text_of("changes")
 # What a search finds are the widths of boxes. In the difference, they are the larger sides, so each function that

@@ -95,6 +95,12 @@ def recordings_without_names_are_not_compared():
     assert "has no names for bench" in run("stacks", "new", "--baseline", "old", status=2).stderr
     path.write_text(json.dumps(manifest))
     assert "parse" in run("stacks", "new", "--baseline", "old").stdout
+    build(8000, "-s")
+    record("-o", "stripped")
+    for new, old in (("stripped", "new"), ("new", "stripped")):
+        error = run("report", new, "--baseline", old, "--fail-above", "5%", status=2).stderr
+        assert re.search(r"stripped/perf\.data has no names for \d+\.\d\d% of its samples, which are in bench, "
+                         r"unlike new/perf\.data: the file was stripped", error), error
 
 
 def hostile_copies_are_not_used():

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "perfmap/profile/stack_writer.hpp"
@@ -12,6 +13,8 @@ namespace perfmap {
 struct FunctionIdentity {
   std::string_view name;
   std::string_view file;  ///< name of its ELF file or script; empty for other JIT code
+  /// From 1 on, of several functions with that name in the file; 0: the only one, or all of them.
+  std::uint32_t ordinal = 0;
 
   friend auto operator<=>(const FunctionIdentity&, const FunctionIdentity&) = default;
 };
@@ -21,10 +24,10 @@ struct FunctionIdentity {
 /// the runtime.
 inline FunctionIdentity identity_of(FrameKind kind, std::string_view shown,
                                     std::string_view system_name, std::string_view module) {
-  if (kind != FrameKind::jit) return {shown, file_name_of(module)};
+  if (kind != FrameKind::jit) return {shown, file_name_of(module), 0};
   const DecodedName decoded = decode_name(system_name.empty() ? shown : system_name);
-  if (decoded.file.empty()) return {shown, ""};
-  return {decoded.function, file_name_of(decoded.file)};
+  if (decoded.file.empty()) return {shown, "", 0};
+  return {decoded.function, file_name_of(decoded.file), 0};
 }
 
 }  // namespace perfmap

@@ -15,6 +15,9 @@
 #include "perfmap/json.hpp"
 #include "perfmap/text.hpp"
 #include "report/function_identity.hpp"
+#include "report/function_matches.hpp"
+#include "report/lost_names.hpp"
+#include "report/percent.hpp"
 #include "report/seconds.hpp"
 #include "stacks/writers.hpp"
 
@@ -49,14 +52,6 @@ Error invalid(std::string why) { return {Errc::invalid_argument, std::move(why),
 
 Error no_samples(const ProfileReport& report) {
   return invalid(report.profile().title + " has no samples that pass the filters");
-}
-
-/// "12.34%"
-std::string percent_text(std::uint64_t ppm) {
-  const std::uint64_t hundredths = (ppm + 50) / 100;
-  std::string decimals = std::to_string(hundredths % 100);
-  decimals.insert(0, 2 - decimals.size(), '0');
-  return std::to_string(hundredths / 100) + "." + decimals + "%";
 }
 
 using Reports = std::span<const ProfileReport* const>;
@@ -318,39 +313,73 @@ std::string_view whole_of(const ReportRow& row, const WholeModules& wholes) {
   return row.kind == FrameKind::jit || found == wholes.end() ? std::string_view() : found->second;
 }
 
-FunctionIdentity compared_identity(const ReportRow& row, const WholeModules& wholes) {
-  const std::string_view whole = whole_of(row, wholes);
-  if (!whole.empty()) return {whole, file_name_of(row.module)};
-  return identity_of(row.kind, row.name, row.system_name, row.module);
+FunctionMatches::Function function_of(const ReportRow& row) {
+  return {row.kind, row.name, row.system_name, row.module};
 }
 
-std::map<FunctionIdentity, FunctionCounts> functions_of(const Sides& sides, bool totals) {
-  std::map<FunctionIdentity, FunctionCounts> functions;
-  const auto add = [&](const std::vector<Measured>& side, std::vector<double> Counts::*counts,
-                       std::uint64_t ComparedFunction::*samples) {
-    for (std::size_t i = 0; i < side.size(); ++i) {
-      for (const ReportRow& row : side[i].report->rows(side[i].event.number)) {
-        const auto whole = whole_of(row, sides.wholes);
-        // The rows of a module may call each other: their totals have no sum.
-        if (totals && !whole.empty()) continue;
-        const std::uint64_t count = (totals ? row.total : row.self).samples;
-        auto& [function, all] = functions[compared_identity(row, sides.wholes)];
-        function.name = whole.empty() ? row.name : whole;
-        function.module = row.module;
-        function.kind = row.kind;
-        if (row.line != 0) {
-          function.file = row.file;
-          function.line = row.line;
-        }
-        function.*samples += count;
-        all.before.resize(sides.before.size());
-        all.after.resize(sides.after.size());
-        (all.*counts)[i] += static_cast<double>(count);
+/// The functions of all recordings.
+FunctionMatches matches_of(const Sides& sides) {
+  FunctionMatches matches;
+  const auto add = [&matches](const std::vector<Measured>& side, FunctionMatches::Side which) {
+    for (const Measured& one : side) {
+      for (const ReportRow& row : one.report->rows(one.event.number)) {
+        matches.add(which, function_of(row), row.total.samples);
       }
     }
   };
-  add(sides.before, &Counts::before, &ComparedFunction::old_samples);
-  add(sides.after, &Counts::after, &ComparedFunction::new_samples);
+  add(sides.before, FunctionMatches::Side::before);
+  add(sides.after, FunctionMatches::Side::after);
+  matches.match();
+  return matches;
+}
+
+/// A name without the position at its end.
+std::string_view without_position(const ReportRow& row) {
+  const DecodedName decoded = decode_name(row.system_name.empty() ? row.name : row.system_name);
+  std::string end = ":" + std::to_string(decoded.line);
+  if (decoded.column != 0) end += ":" + std::to_string(decoded.column);
+  return row.name.substr(0, row.name.size() - (row.name.ends_with(end) ? end.size() : 0));
+}
+
+/// Sets what is known of a function from one of its rows.
+void describe(const ReportRow& row, std::string_view whole, std::size_t functions,
+              ComparedFunction& function) {
+  function.name = !whole.empty() ? whole : functions > 1 ? without_position(row) : row.name;
+  function.module = row.module;
+  function.kind = row.kind;
+  function.functions = functions;
+  if (row.line == 0 || functions > 1) return;
+  function.file = row.file;
+  function.line = row.line;
+}
+
+std::map<FunctionIdentity, FunctionCounts> functions_of(const Sides& sides, bool totals) {
+  using Side = FunctionMatches::Side;
+  const FunctionMatches matches = matches_of(sides);
+  std::map<FunctionIdentity, FunctionCounts> functions;
+  const auto add_row = [&](const ReportRow& row, Side side, std::size_t recording) {
+    const std::string_view whole = whole_of(row, sides.wholes);
+    // The rows of a module may call each other: their totals have no sum.
+    if (totals && !whole.empty()) return;
+    const auto match = whole.empty() ? matches.of(side, function_of(row))
+                                     : FunctionMatches::Match{{whole, file_name_of(row.module), 0}};
+    const bool is_old = side == Side::before;
+    const std::uint64_t count = (totals ? row.total : row.self).samples;
+    auto& [function, all] = functions[match.identity];
+    describe(row, whole, match.functions, function);
+    (is_old ? function.old_samples : function.new_samples) += count;
+    all.before.resize(sides.before.size());
+    all.after.resize(sides.after.size());
+    (is_old ? all.before : all.after)[recording] += static_cast<double>(count);
+  };
+  const auto add = [&](const std::vector<Measured>& recordings, Side side) {
+    for (std::size_t i = 0; i < recordings.size(); ++i) {
+      const Measured& one = recordings[i];
+      for (const ReportRow& row : one.report->rows(one.event.number)) add_row(row, side, i);
+    }
+  };
+  add(sides.before, Side::before);
+  add(sides.after, Side::after);
   return functions;
 }
 
@@ -486,6 +515,25 @@ class NameSearch {
   std::map<std::string_view, Module> modules_;
 };
 
+/// Fails if a recording has no names for code that has names in one of the other side.
+Result<void> check_names(const Sides& sides, bool totals) {
+  const auto shares_of = [totals](const std::vector<Measured>& side) {
+    std::vector<NamedShares> shares;
+    for (const Measured& one : side) shares.emplace_back(*one.report, one.event, totals);
+    return shares;
+  };
+  const std::vector<NamedShares> before = shares_of(sides.before);
+  const std::vector<NamedShares> after = shares_of(sides.after);
+  for (const NamedShares& one : before) {
+    for (const NamedShares& other : after) {
+      auto lost = one.lost_since(other);
+      if (!lost) lost = other.lost_since(one);
+      if (lost) return Failure(Error{Errc::unsupported, *std::move(lost), 0, {}});
+    }
+  }
+  return {};
+}
+
 Result<Sides> normalized(Reports baselines, Reports reports, const ComparisonOptions& options) {
   if (baselines.empty() || reports.empty()) return Failure(invalid("a side has no recording"));
   std::vector<const ProfileReport*> all(baselines.begin(), baselines.end());
@@ -503,7 +551,8 @@ Result<Sides> normalized(Reports baselines, Reports reports, const ComparisonOpt
     names.add(recording);
     (i < baselines.size() ? sides.before : sides.after).push_back(recording);
   }
-  const Result<void> named = names.finish(sides);
+  Result<void> named = names.finish(sides);
+  if (named) named = check_names(sides, options.totals);
   if (!named) return Failure(named.error());
   return sides;
 }
@@ -625,11 +674,17 @@ Result<Normalization> normalize_reports(const ProfileReport& baseline, const Pro
   const auto deviations = least(kMaxDeviations, [comparisons](double one) {
     return comparisons * normal_tails(one) <= kFalseAlarms;
   });
-  return Normalization{
+  Normalization found{
       before.event,
       after.event,
       after.factor / before.factor,
       {deviations.value_or(kMaxDeviations), run_to_run_of(options), options.threshold_ppm}};
+  if (options.normalize == ComparisonOptions::Normalize::samples) {
+    const Sides totals = for_total(*sides, options);
+    const Values values(totals, totals_of(totals));
+    found.total_change_ppm = std::llround(share_of(values.difference(), values.before.mean));
+  }
+  return found;
 }
 
 std::int64_t Normalization::change_ppm(std::uint64_t old_samples,
@@ -711,6 +766,7 @@ std::string quantity(const ReportComparison& comparison, const ComparedRecording
 std::string shown(const ComparedFunction& function) {
   std::string text;
   append_visible(text, function.name);
+  if (function.functions > 1) text += " (" + counted(function.functions, "function") + ")";
   const std::string_view module = file_name_of(function.module);
   if (module.empty() || function.kind == FrameKind::jit) return text;
   text += module.front() == '[' ? " " : " [";
@@ -748,6 +804,16 @@ void write_changes(const ReportComparison& comparison, OutputFile& out, bool col
 /// Then what changes in one function changes the shares of all others.
 bool compares_shares(const ReportComparison& comparison) noexcept {
   return comparison.normalize == ComparisonOptions::Normalize::samples;
+}
+
+/// What to do if the total changed: then shares may have changed only because others did. Empty if
+/// not needed.
+std::string advice_on_shares(const ReportComparison& comparison) {
+  const ComparedFunction& total = comparison.total;
+  if (total.change == Change::same || !compares_shares(comparison)) return "";
+  return std::string(
+             "shares of each total were compared: --normalize none shows which functions take ") +
+         (total.change_ppm > 0 ? "more" : "less");
 }
 
 /// How large a change has to be.
@@ -798,9 +864,8 @@ void write_comparison_text(const ReportComparison& comparison, OutputFile& out, 
     write_changes(comparison, out, color);
   }
   write_nameless(comparison, out);
-  if (total.change != Change::same && compares_shares(comparison)) {
-    out.write("shares of each total were compared: --normalize none shows which functions " +
-              std::string(total.change_ppm > 0 ? "take more" : "take less") + "\n");
+  if (const std::string advice = advice_on_shares(comparison); !advice.empty()) {
+    out.write(advice + "\n");
   }
   write_least(comparison, out);
 }
@@ -864,6 +929,7 @@ void write_comparison_json(const ReportComparison& comparison, OutputFile& out) 
     json.name_members(function.name);
     json.member("kind", to_string(function.kind));
     if (!function.module.empty()) json.text_members("module", function.module);
+    if (function.functions > 1) json.member("functions", function.functions);
     write_change_json(function, json);
     json.end_object();
   }
@@ -924,6 +990,9 @@ void write_comparison_github(const ReportComparison& comparison, std::uint64_t f
   write(comparison.total, growth_text(comparison.total, "the total"));
   for (const ComparedFunction& function : comparison.functions) {
     write(function, text_of(function, shown(function)));
+  }
+  if (const std::string advice = advice_on_shares(comparison); !advice.empty()) {
+    out.write("::notice title=perfmap report::" + advice + "\n");
   }
 }
 

@@ -224,16 +224,21 @@ class ShownNodes {
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       const bool is_large = scaled_ratio(nodes[i].total.samples, all, 3) >= kMinShare;
       const bool has_parent = i == 0 || is_shown_[nodes[i].parent];
-      is_shown_[i] = is_large && has_parent && nodes[i].depth <= kMaxDepth && count_ < top;
+      const bool is_wanted = is_large && has_parent && nodes[i].depth <= kMaxDepth;
+      is_shown_[i] = is_wanted && count_ < top;
       count_ += is_shown_[i] ? 1 : 0;
+      is_full_ = is_full_ || (is_wanted && !is_shown_[i]);
     }
   }
   bool has(std::size_t node) const { return is_shown_[node]; }
   std::size_t count() const noexcept { return count_; }
+  /// Whether `top` nodes are shown, and would not be all.
+  bool is_full() const noexcept { return is_full_; }
 
  private:
   std::vector<bool> is_shown_;
   std::size_t count_ = 0;
+  bool is_full_ = false;
 };
 
 void write_tree_text(const std::vector<ReportTreeNode>& nodes, const std::string& title,
@@ -261,7 +266,8 @@ void write_tree_text(const std::vector<ReportTreeNode>& nodes, const std::string
   }
   table.write();
   if (const std::size_t more = nodes.size() - shown.count(); more != 0) {
-    out.write("... " + std::to_string(more) + " more in small or deep branches\n");
+    out.write("... " + std::to_string(more) + " more" +
+              (shown.is_full() ? "" : " in small or deep branches") + "\n");
   }
 }
 

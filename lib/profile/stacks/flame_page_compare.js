@@ -30,7 +30,11 @@ const signedPercent = (share) => {
   return (Number(number) === 0 ? "" : share < 0 ? "−" : "+") + number + " %";
 };
 const changeMark = (before, after) => ["▼ ", "", "▲ "][directionOf(before, after) + 1];
-const changeText = (before, after) => changeMark(before, after) + signedPercent(changeOf(before, after));
+// If shares are compared, that of all samples does not change, whatever became of their number.
+const comparesShares = baseline?.total_change_ppm !== undefined;
+const totalText = () => `total ${signedPercent(baseline.total_change_ppm / 1e6)}`;
+const changeText = (before, after) => comparesShares && before === baseline.samples && after === baseline.new_samples ?
+  totalText() : changeMark(before, after) + signedPercent(changeOf(before, after));
 const sidesText = (before, after) => `old ${count.format(before)}, ${percent(before, baseline.samples)} · ` +
   `new ${count.format(after)}, ${percent(after, baseline.new_samples)} · ${changeText(before, after)}`;
 

@@ -130,7 +130,8 @@ const eventOf = (i) => data.events_of ? data.events_of[i] : 0;
 // threads are nodes of the data's tree.
 const samplesByEvent = samplesBy(eventOf);
 const samplesByThread = samplesBy((i) => threadOf[data.nodes[i]]);
-const samplesByProcess = samplesBy((i) => parentOf[threadOf[data.nodes[i]]]);
+const processOf = (i) => parentOf[threadOf[data.nodes[i]]];
+const samplesByProcess = samplesBy(processOf);
 
 // Calls back for each count of the selection, which has an event, a process, a thread and a range of
 // seconds; null: all.

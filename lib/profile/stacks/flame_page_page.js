@@ -214,7 +214,9 @@ isDark.addEventListener("change", show);
 
 const addFact = (term, text) => byId("facts").append(element("div", {}, element("dt", {textContent: term}), element("dd", {textContent: text})));
 const program = () => {
-  const [process] = samplesByProcess.keys();
+  const ofNew = (i) => eventOf(i) === 1 ? processOf(i) : undefined; // of a comparison, events are the sides
+  const processes = baseline === null ? samplesByProcess : samplesBy(ofNew);
+  const process = [...processes.keys()].find((node) => node !== undefined);
   return process === undefined ? "" : labelOf(process).replace(/ \(pid -?\d+\)$/, "");
 };
 const hasDuration = DURATION > 0; // of one sample there is none
@@ -226,6 +228,7 @@ byId("about").textContent = [heading === data.title ? "" : data.title, baseline 
 byId("unit").textContent = UNIT[0].toUpperCase() + UNIT.slice(1);
 if (baseline === null) addFact(byId("unit").textContent, count.format(data.samples));
 else addFact("Samples, old and new", `${count.format(baseline.samples)} → ${count.format(baseline.new_samples)}`);
+if (comparesShares) addFact("Compared", `shares; ${totalText()}`);
 if (hasDuration) addFact("Duration", duration(DURATION));
 const events = [...new Set(data.events)]; // both sides of a comparison have one, mostly the same
 if (events.length > 0 && !isLog) addFact(events.length > 1 ? "Events" : "Event", events.join(", "));

@@ -205,6 +205,9 @@ class HtmlWriter : public StackWriter {
                      ",\"threshold_ppm\":" + std::to_string(baseline.threshold_ppm) +
                      ",\"samples\":" + std::to_string(baseline.samples) +
                      ",\"new_samples\":" + std::to_string(baseline.new_samples));
+    if (baseline.total_change_ppm) {
+      input_.out.write(",\"total_change_ppm\":" + std::to_string(*baseline.total_change_ppm));
+    }
     member("title", baseline.title);
     input_.out.write("}");
   }

@@ -145,6 +145,7 @@ struct ComparedBaseline {
   std::uint64_t threshold_ppm = 0;
   std::uint64_t samples = 0;
   std::uint64_t new_samples = 0;
+  std::optional<std::int64_t> total_change_ppm = {};  ///< as in Normalization
 };
 
 /// What every writer borrows or stores.

@@ -215,6 +215,8 @@ TEST_CASE("a tree of the text leaves out small and deep branches", "[report]") {
   CHECK(has(text, "callees of main: 321 (100.00%)\n"));
   CHECK_FALSE(has(text, "rare"));
   CHECK(has(text, "... 9 more in small or deep branches\n"));
+  const ReportOutput first{.top = 2, .callees = report.find("main")};
+  CHECK(has(in(write_report_text, report, first), "... 40 more\n"));
   const auto json = nlohmann::json::parse(in(write_report_json, report, output));
   CHECK(json["events"][0]["callees"].size() == 42);
 }

@@ -264,6 +264,57 @@ TEST_CASE("a function of a script is the same in another directory and at anothe
   }
 }
 
+TEST_CASE("functions of a script with the same name are told apart", "[report]") {
+  const auto recorded = [](const Samples& samples) { return Recorded(samples, FrameKind::jit); };
+  // In another directory and a line later.
+  const Recorded before = recorded({{"JS:*run /old/app.js:2:3", 550},
+                                    {"JS:*run /old/app.js:3:3", 280},
+                                    {"JS:*a /a.js:1:1", 20}});
+  const Recorded after = recorded({{"JS:*run /new/app.js:3:3", 260},
+                                   {"JS:*run /new/app.js:4:3", 560},
+                                   {"JS:~run /new/app.js:9:3", 5},
+                                   {"JS:*a /a.js:1:1", 20}});
+  const ReportComparison found = compare(before, after);
+  REQUIRE(found.functions.size() == 2);
+  const ComparedFunction* const first = find(found, "run /new/app.js:3:3");
+  REQUIRE(first != nullptr);
+  CHECK((first->old_samples == 550 && first->new_samples == 260 && first->functions == 1));
+  const ComparedFunction* const second = find(found, "run /new/app.js:4:3");
+  REQUIRE(second != nullptr);
+  CHECK((second->old_samples == 280 && second->new_samples == 560));
+}
+
+TEST_CASE("functions of a script at the same positions are the same", "[report]") {
+  const Recorded before(
+      {{"JS:*run /app.js:1:3", 500}, {"JS:*run /app.js:2:3", 1}, {"JS:*run /app.js:3:3", 300}},
+      FrameKind::jit);
+  const Recorded after({{"JS:*run /app.js:1:3", 500}, {"JS:*run /app.js:3:3", 900}},
+                       FrameKind::jit);
+  const ReportComparison found = compare(before, after);
+  REQUIRE(find(found, "run /app.js:3:3") != nullptr);
+  CHECK(find(found, "run /app.js:3:3")->old_samples == 300);
+}
+
+TEST_CASE("functions of a script that cannot be told apart count together", "[report]") {
+  const Recorded before({{"JS:*run /app.js:2:3", 550}, {"JS:*run /app.js:8:3", 280}},
+                        FrameKind::jit);
+  const Recorded after({{"JS:*run /app.js:3:3", 260}, {"JS:*other /app.js:5:3", 500}},
+                       FrameKind::jit);
+  const ReportComparison found = compare(before, after);
+  const ComparedFunction* const run = find(found, "run /app.js");
+  REQUIRE(run != nullptr);
+  CHECK((run->old_samples == 830 && run->new_samples == 260));
+  CHECK((run->functions == 2 && run->line == 0));
+  CHECK(test::written([&](OutputFile& out) {
+          write_comparison_text(found, out, false);
+        }).find("  run /app.js (2 functions)\n") != std::string::npos);
+  const auto json = nlohmann::json::parse(
+      test::written([&](OutputFile& out) { write_comparison_json(found, out); }));
+  CHECK(std::ranges::count_if(json["functions"], [](const auto& one) {
+          return one["name"] == "run /app.js" && one.value("functions", 1) == 2;
+        }) == 1);
+}
+
 TEST_CASE("recordings without samples, or without a common event, are not compared", "[report]") {
   const Recorded before({{"a", 10}});
   const Recorded none({});
@@ -379,7 +430,9 @@ TEST_CASE("the texts of a comparison", "[report]") {
       "::error title=perfmap report::the total grew by 100.00%25 of the baseline's total "
       "(confidence 99.9%25)\n"
       "::warning title=perfmap report::a\\x1b [app] grew from 50.00%25 to 75.00%25 of the samples "
-      "(confidence 99.9%25)\n");
+      "(confidence 99.9%25)\n"
+      "::notice title=perfmap report::shares of each total were compared: --normalize none shows "
+      "which functions take more\n");
   const auto json = nlohmann::json::parse(
       test::written([&](OutputFile& out) { write_comparison_json(found, out); }));
   CHECK(json["functions"].size() == 2);
@@ -464,14 +517,66 @@ TEST_CASE("a small library or a kernel without names is compared as a whole", "[
 
 TEST_CASE("a function without a symbol is not one of a file without names", "[report]") {
   // A library may have no symbol for its inner functions.
-  const RecordedFiles before({{"malloc", "/lib/libc.so.6", FrameKind::native, 500},
+  const RecordedFiles before({{"malloc", "/lib/libc.so.6", FrameKind::native, 400},
+                              {"", "/lib/libc.so.6", FrameKind::native, 100},
                               {"work", "/bin/app", FrameKind::native, 500}});
-  const RecordedFiles after({{"", "/lib/libc.so.6", FrameKind::native, 500},
+  const RecordedFiles after({{"malloc", "/lib/libc.so.6", FrameKind::native, 100},
+                             {"", "/lib/libc.so.6", FrameKind::native, 400},
                              {"work", "/bin/app", FrameKind::native, 500}});
   const auto found = try_to_compare(before, after);
   REQUIRE(found);
   CHECK(found->functions.size() == 2);
   CHECK(found->nameless.empty());
+}
+
+TEST_CASE("a recording that lost the names of much code is not compared", "[report]") {
+  const auto with = [](std::initializer_list<RecordedFiles::Part> parts) {
+    std::vector<RecordedFiles::Part> all = {{"start", "/bin/app", FrameKind::native, 20},
+                                            {"", "/lib/libc.so.6", FrameKind::native, 300},
+                                            {"", "//anon", FrameKind::jit, 100}};
+    all.insert(all.end(), parts);
+    return all;
+  };
+  using Parts = std::vector<RecordedFiles::Part>;
+  const RecordedFiles named(with({{"f", "/bin/app", FrameKind::native, 100},
+                                  {"JS:*g /a.js:1:2", "/tmp/perf-7.map", FrameKind::jit, 100}}),
+                            "named.data");
+  const auto [parts, why] = GENERATE_REF(values<std::pair<Parts, std::string>>({
+      {with({{"", "/tmp/app", FrameKind::native, 100},
+             {"JS:*g /a.js:1:2", "/tmp/perf-8.map", FrameKind::jit, 100}}),
+       "16.13% of its samples, which are in app, unlike named.data: the file was stripped "
+       "(compare recordings of programs that have their symbols)"},
+      {with({{"f", "/bin/app", FrameKind::native, 100}, {"", "//anon", FrameKind::jit, 100}}),
+       "32.26% of its samples, which are in JIT code, unlike named.data: the runtime wrote no "
+       "names ('perfmap doctor' explains why)"},
+      {with({{"f", "/bin/app", FrameKind::native, 100},
+             {"JS:*g /a.js:1:2", "/tmp/perf-8.map", FrameKind::jit, 100},
+             {"", "", FrameKind::unknown, 60'000}}),
+       "98.98% of its samples, which are in no known file, unlike named.data: the recording does "
+       "not say what was mapped ('perfmap doctor' explains why)"},
+  }));
+  const RecordedFiles nameless(parts, "nameless.data");
+  for (const auto& failed : {try_to_compare(named, nameless), try_to_compare(nameless, named)}) {
+    REQUIRE_FALSE(failed);
+    CHECK(failed.error().code == Errc::unsupported);
+    CHECK(failed.error().message == "nameless.data has no names for " + why);
+  }
+  CHECK(try_to_compare(nameless, nameless));
+}
+
+TEST_CASE("code without names that grew is compared", "[report]") {
+  using Parts = std::vector<RecordedFiles::Part>;
+  const auto [module, kind] = GENERATE(values<std::pair<const char*, FrameKind>>(
+      {{"/lib/libc.so.6", FrameKind::native}, {"//anon", FrameKind::jit}}));
+  const auto parts = [module = module, kind = kind](std::uint64_t unnamed) -> Parts {
+    return {{"malloc", "/lib/libc.so.6", FrameKind::native, 300},
+            {"JS:*g /a.js:1:2", "/tmp/perf-7.map", FrameKind::jit, 300},
+            {"", module, kind, unnamed}};
+  };
+  const RecordedFiles before(parts(100));
+  const RecordedFiles after(parts(9000));
+  CHECK(try_to_compare(before, after));
+  CHECK(try_to_compare(after, before));
 }
 
 TEST_CASE("a comparison says how much has to change to be found", "[report]") {

@@ -132,6 +132,21 @@ TEST_CASE("tiers, directories and lines of script functions do not make stacks d
   CHECK(lines[0]["frames"][0]["name"] == "parse app.js");
 }
 
+TEST_CASE("functions of a script with the same name are told apart in stacks", "[report]") {
+  Recorded before, after;
+  before.add({script("JS:*run /old/app.js:2:3", "turbofan")}, 30)
+      .add({script("JS:*run /old/app.js:3:5", "turbofan")}, 20)
+      .add({script("JS:*odd /old/app.js:7:1", "turbofan")}, 20)
+      .add({script("JS:*odd /old/app.js:8:1", "turbofan")}, 20);
+  after.add({script("JS:*run /new/app.js:3:3", "turbofan")}, 40)
+      .add({script("JS:*run /new/app.js:4:5", "turbofan")}, 50)
+      .add({script("JS:*odd /new/app.js:9:1", "turbofan")}, 90);
+  CHECK(compared(before, after, StackFormat::folded) ==
+        "worker;odd app.js (2 functions)_[j] 80 90\n"
+        "worker;run app.js:3:3_[j] 60 40\n"
+        "worker;run app.js:4:5_[j] 40 50\n");
+}
+
 TEST_CASE("only samples of the compared event are written", "[report]") {
   Recorded before, after;
   before.add({native("f")}, 10).add({native("f")}, 500, 1);

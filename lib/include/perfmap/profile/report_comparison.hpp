@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,6 +39,9 @@ struct ComparedFunction {
   FrameKind kind = FrameKind::unknown;
   std::string_view file = {};  ///< as in ReportRow
   std::uint32_t line = 0;      ///< 0: unknown
+  /// More than 1: functions of a script with the same name, which were not told apart. The name
+  /// then has no line.
+  std::uint64_t functions = 1;
   /// In the function itself, or with `totals` also in what it called; in all recordings of the
   /// side.
   std::uint64_t old_samples = 0;
@@ -111,6 +115,9 @@ struct Normalization {
   ProfileReport::Event old_event = {}, new_event = {};  ///< those that are compared
   double factor = 1;  ///< samples of the new recording, times this, compare with the baseline's
   ChangeRule rule = {};
+  /// The change of all processor time, or of all samples if the event is not a time, if shares are
+  /// compared: then those of all samples are equal. In millionths of the baseline's.
+  std::optional<std::int64_t> total_change_ppm = {};
 
   /// The change of what has these samples.
   PERFMAP_API ComparedFunction::Change change(std::uint64_t old_samples,
@@ -126,9 +133,12 @@ PERFMAP_API Result<Normalization> normalize_reports(const ProfileReport& baselin
                                                     const ComparisonOptions& options);
 
 /// Compares the samples of functions: by name and, except for JIT code, the file name of the
-/// module. A function of a script is identified by its own name and the name of its file; those
-/// without a name are one. So neither addresses, pids, tiers, directories nor lines matter. All
-/// reports must count by function. Compares the first event that all have, else their only events.
+/// module. A function of a script is identified by its own name and the name of its file. If
+/// several functions there have that name, or none, those at the same positions are the same; if
+/// the file changed, and both sides have equally many, in the order of their positions. Otherwise
+/// they count together. So neither addresses, pids, tiers, directories nor changed lines matter.
+/// All reports must count by function. Compares the first event that all have, else their only
+/// events.
 ///
 /// A change counts if it is at least the threshold, and would happen by chance in at most one of
 /// twenty comparisons of the same program, however many functions are compared (Bonferroni). With
@@ -143,7 +153,9 @@ PERFMAP_API Result<Normalization> normalize_reports(const ProfileReport& baselin
 ///
 /// If the file of a module was not found for one recording, but for another, its functions cannot
 /// be compared. The module is then compared as a whole, as is a kernel without names. Fails with
-/// unsupported if that concerns more than a twentieth of the samples of a recording in ELF files.
+/// unsupported if that concerns more than a twentieth of the samples of a recording in ELF files,
+/// or if so many samples of a recording are in other code without a name, functions of which have
+/// names in a recording of the other side: in a stripped file, in JIT code, or in no known file.
 ///
 /// Fails with invalid_argument if a side has no report, a report has no samples, the reports have
 /// no event in common, or the events have no times or no samples in the function, as `options`
@@ -158,7 +170,7 @@ PERFMAP_API void write_comparison_text(const ReportComparison& comparison, Outpu
 /// docs/schema/perfmap.report-comparison-1.json
 PERFMAP_API void write_comparison_json(const ReportComparison& comparison, OutputFile& out);
 /// Workflow commands of GitHub Actions: an error for what grew by more than `fail_above_ppm`, a
-/// warning for other growth.
+/// warning for other growth, a notice if the total changed and shares were compared.
 PERFMAP_API void write_comparison_github(const ReportComparison& comparison,
                                          std::uint64_t fail_above_ppm, OutputFile& out);
 

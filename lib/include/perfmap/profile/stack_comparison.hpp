@@ -14,8 +14,8 @@ namespace perfmap {
 ///
 /// Stacks are equal if the names of their process and thread and all their functions are. A
 /// function is identified as by compare_reports(); neither addresses, pids, compiler tiers,
-/// directories nor lines matter. Memory is
-/// proportional to the distinct stacks. One thread at a time.
+/// directories nor changed lines matter. Memory is proportional to the distinct stacks of each
+/// recording. One thread at a time.
 class PERFMAP_API StackComparison {
  public:
   enum class Side : std::uint8_t { before, after };
