@@ -67,6 +67,9 @@ for folder, pattern in (("unit", "*_test.cpp"), ("property", "*_property.cpp")):
         name = str(path.relative_to(ROOT / "tests" / folder))
         if name not in [word.rstrip(")") for word in listed]:
             problems.append(f"tests/{folder}/{name} is not compiled")
+        # Several are compiled as one; see tests/CMakeLists.txt.
+        if not re.search(rf"^namespace perfmap(::test)?::\w*{path.stem} {{$", path.read_text(), re.M):
+            problems.append(f"tests/{folder}/{name} has no namespace of its own, perfmap::{path.stem}")
 
 # An accepted mutant whose line has changed would be reported again.
 for entry in re.split(r"\n\s*\n", (ROOT / "scripts/mutants-accepted.txt").read_text()):
