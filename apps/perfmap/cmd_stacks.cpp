@@ -155,7 +155,7 @@ class ProcessNames {
 
   Result<void> open() {
     Result<RecordedJitOptions> jit =
-        recorded_jit_options({options_.map_dir, {}, options_.any_owner});
+        recorded_jit_options({options_.map_dir, {}, options_.any_owner}, console_);
     if (!jit) return Failure(std::move(jit.error()));
     by_pid_ = find_recorded_jit(*std::move(jit), refused_);
     std::vector<Source> sources = options_.sources;

@@ -54,8 +54,8 @@ Result<void> Reading::prepare(const RecordedStacksOptions& options, StackOptions
                               const Console& console) {
   StackOptions stacks = options.stacks;
   stacks.names = names;
-  Result<RecordedJitOptions> jit =
-      recorded_jit_options({options.map_dir, options.symfs, options.any_owner, options.recording});
+  Result<RecordedJitOptions> jit = recorded_jit_options(
+      {options.map_dir, options.symfs, options.any_owner, options.recording}, console);
   if (!jit) return Failure(std::move(jit.error()));
   stacks.open_module = open_recorded_modules(cache_, recording_, *jit);
   if (!options.sources.empty()) {
