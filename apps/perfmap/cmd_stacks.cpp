@@ -423,6 +423,7 @@ ExitCode write_recorded(StacksOptions options, StackFormat format, Input input,
   }
   if (options.stats) write_table(options, reader.statistics(), console);
   (*reading)->warn(console);
+  if (code != nullptr) warn_sources(code->source, console);
   if (options.lines || options.inlines) note_without_lines(reader.without_lines(), console);
   note_events(options, (*reading)->recording(), events, console);
   note_stacks(**reading, options.stacks.filter, reader.statistics(), problems, !options.addresses,
