@@ -62,7 +62,7 @@ TEST_CASE("the lines of code are listed with their samples", "[annotate]") {
 
 TEST_CASE("lines without samples and text are not shown", "[annotate]") {
   CodeVersion code = version();
-  code.places.push_back({5, 0, 99});
+  code.places.insert(code.places.end(), {{5, 0, 99}, {6, 0, 10}});
   code.files = {"/no/such/file.c", "/no/such/other.c"};
   SourceText source;
   CHECK(list_lines(code).size() == 3);
