@@ -18,7 +18,8 @@ PROFILE = ["elf", "archive", "dwarf", "module", "process", "unwind", "perfdata",
            "inject", "annotate", "doctor", "source", "record", "capi"]
 LIBC_ALONE = ("lib/base/", "lib/writer/")  # but for what lib/base has for both shared libraries
 WITH_LIBSTDCXX = ("lib/base/c_border.hpp", "lib/base/found_file.hpp", "lib/base/hex_bytes.hpp",
-                  "lib/base/html.hpp", "lib/base/lazy.hpp", "lib/base/parallel.hpp")
+                  "lib/base/html.hpp", "lib/base/lazy.hpp", "lib/base/parallel.hpp",
+                  "lib/base/typed_name.hpp")
 OWNERS = {  # folder: its public headers, below perfmap/ (core) or perfmap/profile/ (profile)
     "format": ["address", "jit_format", "writer_options"],
     "base": ["types", "diagnostic", "text"],

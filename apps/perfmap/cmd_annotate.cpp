@@ -67,20 +67,18 @@ class TextWriter {
   static constexpr const char* kGreen = "\x1b[32m";
   static constexpr const char* kCyan = "\x1b[36m";
 
-  /// Text of inputs.
-  std::string shown(std::string_view text) const { return one_line(text, color_); }
   void paint(const char* color, const std::string& text) {
     out_.write(color_ && color != nullptr ? color + text + "\x1b[0m" : text);
   }
 
   void write_head(const CodeVersion& version, std::uint64_t all) {
-    paint(kBold, shown(version.name));
+    paint(kBold, printable(version.name));
     out_.write(": " + counted(version.self, "sample") + ", " + percent(version.self, all) +
                " of all; " + std::to_string(version.total) + " with its callees\n");
-    std::string where = version.tier.empty() ? "  " : "  " + shown(version.tier) + ", ";
+    std::string where = version.tier.empty() ? "  " : "  " + printable(version.tier) + ", ";
     if (!version.inlined_into.empty())
-      where += "inlined into " + shown(version.inlined_into) + ", ";
-    where += shown(version.module) + ", 0x" + to_hex(version.range.begin);
+      where += "inlined into " + printable(version.inlined_into) + ", ";
+    where += printable(version.module) + ", 0x" + to_hex(version.range.begin);
     if (version.range.size != 0) where += ", " + counted(version.range.size, "byte");
     if (version.since) where += ", from " + seconds_text(*version.since) + " s";
     if (version.until) where += " until " + seconds_text(*version.until) + " s";
@@ -131,15 +129,16 @@ class TextWriter {
   void write_source(const CodeVersion& version, const SourcePlace& place) {
     const std::string& file = version.files[place.file];
     out_.write(std::string(kCountColumns, ' ') + "| ");
-    std::string text = shown(file_name(file)) + ":" + std::to_string(place.line);
-    if (const auto line = source_.line_without_tabs(file, place.line)) text += "  " + shown(*line);
+    std::string text = printable(file_name(file)) + ":" + std::to_string(place.line);
+    if (const auto line = source_.line_without_tabs(file, place.line))
+      text += "  " + printable(*line);
     paint(kCyan, fitting(std::move(text), kCountColumns + 2));
     out_.write("\n");
   }
 
   /// The lines of each file, with those between them if they are few.
   void write_lines(const CodeVersion& version) {
-    const std::vector<LineSamples> lines = list_lines(version);
+    const std::vector<LineSamples> lines = list_lines(version, source_);
     if (lines.empty()) {
       out_.write("  no source lines\n");
       return;
@@ -163,7 +162,7 @@ class TextWriter {
 
   void write_file(const std::string& file) {
     out_.write(std::string(kCountColumns, ' ') + "| ");
-    paint(kCyan, file.empty() ? "(unknown file)" : shown(file));
+    paint(kCyan, file.empty() ? "(unknown file)" : printable(file));
     out_.write("\n");
   }
 
@@ -172,7 +171,7 @@ class TextWriter {
     std::string number = std::to_string(line.line);
     number.insert(0, 7 - std::min<std::size_t>(7, number.size()), ' ');
     const auto text = source_.line_without_tabs(version.files[line.file], line.line);
-    if (text && !text->empty()) number += "  " + shown(*text);
+    if (text && !text->empty()) number += "  " + printable(*text);
     out_.write(fitting(std::move(number), kCountColumns + 2) + "\n");
   }
 
@@ -331,10 +330,33 @@ void list_candidates(const std::vector<MatchedFunction>& matches, const Console&
   }
 }
 
-/// The function that the query names. If several match, prints them.
+/// The only function whose name contains the query. It must have samples: a function with the name
+/// may have been inlined, and this is another one.
+Result<MatchedFunction> take_part(MatchedFunction&& match, const std::string& query,
+                                  const Console& console) {
+  const std::string name = "'" + one_line(match.name, true) + "'";
+  if (match.self == 0) {
+    return Failure({Errc::not_found,
+                    "no function with samples is named '" + query +
+                        "'; it may have been inlined. The only name that contains this text is " +
+                        name + ", which has no samples of its own: give the whole name to see it",
+                    0,
+                    {}});
+  }
+  console.note("no function is named '" + query + "': this is " + name);
+  return std::move(match);
+}
+
+/// The function that the query names. If several match, the only one with samples, or none: then
+/// prints them.
 Result<MatchedFunction> choose(std::vector<MatchedFunction> matches, const std::string& query,
                                const Console& console) {
-  if (matches.size() == 1) return std::move(matches.front());
+  const bool one_has_samples =
+      !matches.empty() && matches[0].self != 0 && (matches.size() == 1 || matches[1].self == 0);
+  if (matches.size() == 1 || one_has_samples) {
+    if (matches[0].is_part) return take_part(std::move(matches[0]), query, console);
+    return std::move(matches.front());
+  }
   if (matches.empty()) {
     return Failure({Errc::not_found,
                     "no sample is in a function whose name contains '" + query +
@@ -412,37 +434,39 @@ void note_inlining(const Annotation& found, const Recording& recording, const Co
   }
 }
 
+bool has_lines(const CodeVersion& version) {
+  return std::ranges::any_of(version.places,
+                             [](const SourcePlace& place) { return place.line != 0; });
+}
+
+/// Why a file that may have source lines has none of this code.
+std::string lines_that_lack(const CodeVersion& version) {
+  const std::string module = one_line(version.module, true);
+  switch (version.kind) {
+    case FrameKind::jit: return version.code.empty() ? "" : module + " has no lines of this code";
+    case FrameKind::native:
+    case FrameKind::inlined:
+      return version.code.empty() ? ""
+                                  : module +
+                                        " has no debug information of this function (it may "
+                                        "be from a library, or assembler: compile these "
+                                        "with -g)";
+    default: return "";
+  }
+}
+
 /// Prints why there are no source lines, and what adds them.
 void note_lines(const AnnotateOptions& options, const Annotation& found,
                 std::span<const std::string> without_lines, const Console& console) {
   if (!options.wants_source()) return;
+  const bool some_have_lines = std::ranges::any_of(found.versions, has_lines);
   std::set<std::string> told;
   for (const CodeVersion& version : found.versions) {
-    const bool is_dumped = version.kind == FrameKind::jit && !version.code.empty();
-    if (!version.places.empty() || is_dumped) continue;
-    const std::string why = reason_for_no_lines(
+    if (has_lines(version)) continue;
+    std::string why = reason_for_no_lines(
         {.name = version.name, .module = version.module, .kind = version.kind}, without_lines);
+    if (why.empty() && !some_have_lines) why = lines_that_lack(version);
     if (!why.empty() && told.insert(why).second) console.note("no source lines: " + why);
-  }
-}
-
-/// Prints which source files are missing, or newer than the code.
-void note_sources(const Annotation& found, SourceText& source, const Recording& recording,
-                  const Console& console) {
-  warn_unreadable(source.failures(), console);
-  std::set<std::string> told;
-  for (const CodeVersion& version : found.versions) {
-    const bool is_elf = version.built_ns != 0;
-    const std::int64_t made = is_elf ? version.built_ns : recording.input().facts().mtime_ns;
-    for (const std::string& file : version.files) {
-      const auto written = source.written_ns(file);
-      if (made == 0 || !written || *written <= made || !told.insert(file).second) continue;
-      console.note(one_line(file, true) + " was changed after the " +
-                   (is_elf ? "program was built" : "recording") +
-                   ", so lines that are shown may not be those that ran: show the file of that "
-                   "time, below --symfs DIR, or " +
-                   (is_elf ? "build and record again" : "record again"));
-    }
   }
 }
 
@@ -523,7 +547,9 @@ ExitCode annotate(const AnnotateOptions& given, const Console& console) {
   SourceText source(options.symfs);
   const Result<void> written = write_all(options, *found, source, console);
   if (!written) return console.fail(written.error());
-  note_sources(*found, source, (*reading)->recording(), console);
+  const std::int64_t recorded_ns = (*reading)->recording().input().facts().mtime_ns;
+  for (const CodeVersion& version : found->versions) source.check_times(version, recorded_ns);
+  warn_sources(source, console);
   note_inlining(*found, (*reading)->recording(), console);
   note_lines(options, *found, reader.without_lines(), console);
   return ExitCode::ok;

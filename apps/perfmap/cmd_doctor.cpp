@@ -61,8 +61,8 @@ ExitCode run_recording(const Options& options, const Console& console) {
     return console.fail(recording.error().message + " (pass a pid, a snapshot or a recording)");
   }
   if (!recording) return console.fail(recording.error());
-  Result<RecordedJitOptions> jit =
-      recorded_jit_options({options.map_dir, options.symfs, options.any_owner, options.subject()});
+  Result<RecordedJitOptions> jit = recorded_jit_options(
+      {options.map_dir, options.symfs, options.any_owner, options.subject()}, console);
   if (!jit) return console.fail(jit.error());
   RecordedRefusals refused;
   const RecordingDiagnosis diagnosis = [&] {

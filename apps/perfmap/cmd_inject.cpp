@@ -39,13 +39,14 @@ Result<std::string> elf_prefix(const Options& options) {
 }
 
 Result<InjectOptions> options_of(const Options& options, const Recording& recording,
-                                 RecordedRefusals& refused, ModuleCache& cache) {
+                                 RecordedRefusals& refused, ModuleCache& cache,
+                                 const Console& console) {
   InjectOptions inject;
   Result<std::string> prefix = elf_prefix(options);
   if (!prefix) return Failure(std::move(prefix.error()));
   inject.elf_prefix = *std::move(prefix);
-  Result<RecordedJitOptions> jit =
-      recorded_jit_options({options.map_dir, options.symfs, options.any_owner, options.recording});
+  Result<RecordedJitOptions> jit = recorded_jit_options(
+      {options.map_dir, options.symfs, options.any_owner, options.recording}, console);
   if (!jit) return Failure(std::move(jit.error()));
   inject.open_module = open_recorded_modules(cache, recording, *jit);
   inject.open_dump = open_recorded_dump(recording, *std::move(jit), refused);
@@ -119,7 +120,7 @@ ExitCode run(const Options& options, const Console& console) {
   if (!other) return console.fail(other.error());
   RecordedRefusals refused;
   ModuleCache cache;
-  const Result<InjectOptions> inject = options_of(options, *recording, refused, cache);
+  const Result<InjectOptions> inject = options_of(options, *recording, refused, cache, console);
   if (!inject) return console.fail(inject.error());
   Result<OutputFile> out = open_output(options.output);
   if (!out) return console.fail(out.error());

@@ -571,7 +571,7 @@ void remove_left(const Session& session, const std::string& tmp, const Kept& kep
 Result<Kept> keep(Session& session, const Console& console) {
   const Result<Recording> recording = open_recording(session.directory.recording());
   if (!recording) return Failure(recording.error());
-  Result<RecordedJitOptions> jit = recorded_jit_options({});
+  Result<RecordedJitOptions> jit = recorded_jit_options({}, console);
   if (!jit) return Failure(jit.error());
   jit->ran_as = [&session](pid_t pid, uid_t user) { return session.users.ran_as(pid, user); };
   NameKeeper keeper(session.directory);
@@ -594,7 +594,7 @@ Result<Kept> keep(Session& session, const Console& console) {
   const std::size_t added = keeper.add_logs(session.runtime.written(), processes, session.users) +
                             session.mounts.keep(keeper, processes);
   if (added != 0) {
-    Result<RecordedJitOptions> in_directory = recorded_jit_options({});
+    Result<RecordedJitOptions> in_directory = recorded_jit_options({}, console);
     if (!in_directory) return Failure(in_directory.error());
     in_directory->directory = session.directory.path();
     kept.diagnosis = examine_recording(*recording, *std::move(in_directory), refused);

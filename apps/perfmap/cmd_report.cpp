@@ -118,7 +118,8 @@ std::string candidates(const std::string& name, const std::set<std::string_view>
 }
 
 /// The rows with that name, or with the only name that contains it.
-Result<std::vector<std::uint32_t>> find_rows(const ProfileReport& report, const std::string& name) {
+Result<std::vector<std::uint32_t>> find_rows(const ProfileReport& report, const std::string& name,
+                                             const Console& console) {
   if (name.empty() || report.events().empty()) return {};
   const auto fail = [](const std::string& why) {
     return Failure(Error{Errc::invalid_argument, why, 0, {}});
@@ -131,6 +132,14 @@ Result<std::vector<std::uint32_t>> find_rows(const ProfileReport& report, const 
   std::set<std::string_view> names;
   for (const std::uint32_t row : rows) names.insert(report.name(row));
   if (names.size() > 1) return fail(candidates(name, names));
+  const std::string found = one_line(*names.begin(), true);
+  const bool is_part = *names.begin() != name && !name.starts_with(found);  // else it, or its row
+  if (is_part) {
+    const bool is_function = report.options().by == ReportBy::function;
+    console.note("no " + std::string(to_string(report.options().by)) + " has the name '" + name +
+                 "'" + (is_function ? " (it may have been inlined)" : "") + ": this is '" + found +
+                 "'");
+  }
   return rows;
 }
 
@@ -178,9 +187,9 @@ ExitCode write_report(const ProfileReport& report, const ReportOptions& options,
   ReportOutput output;
   output.order = order_of(options);
   output.top = top_of(options);
-  Result<std::vector<std::uint32_t>> callers = find_rows(report, options.callers);
+  Result<std::vector<std::uint32_t>> callers = find_rows(report, options.callers, console);
   if (!callers) return console.fail(callers.error());
-  Result<std::vector<std::uint32_t>> callees = find_rows(report, options.callees);
+  Result<std::vector<std::uint32_t>> callees = find_rows(report, options.callees, console);
   if (!callees) return console.fail(callees.error());
   output.callers = *std::move(callers);
   output.callees = *std::move(callees);

@@ -157,7 +157,7 @@ class ProcessNames {
 
   Result<void> open() {
     Result<RecordedJitOptions> jit =
-        recorded_jit_options({options_.map_dir, {}, options_.any_owner});
+        recorded_jit_options({options_.map_dir, {}, options_.any_owner}, console_);
     if (!jit) return Failure(std::move(jit.error()));
     by_pid_ = find_recorded_jit(*std::move(jit), refused_);
     std::vector<Source> sources = options_.sources;
@@ -431,6 +431,7 @@ ExitCode write_recorded(StacksOptions options, StackFormat format, Input input,
   }
   if (options.stats) write_table(options, reader.statistics(), console);
   (*reading)->warn(console);
+  if (code != nullptr) warn_sources(code->source, console);
   if (options.lines || options.inlines) note_without_lines(reader.without_lines(), console);
   note_events(options, (*reading)->recording(), events, console);
   note_stacks(**reading, options.stacks.filter, reader.statistics(), problems, !options.addresses,

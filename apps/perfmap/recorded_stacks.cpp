@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <perfmap/jit_format.hpp>
+#include <perfmap/profile/annotate.hpp>
 #include <perfmap/runtimes.hpp>
 #include <perfmap/text.hpp>
 #include <thread>
@@ -54,8 +55,8 @@ Result<void> Reading::prepare(const RecordedStacksOptions& options, StackOptions
                               const Console& console) {
   StackOptions stacks = options.stacks;
   stacks.names = names;
-  Result<RecordedJitOptions> jit =
-      recorded_jit_options({options.map_dir, options.symfs, options.any_owner, options.recording});
+  Result<RecordedJitOptions> jit = recorded_jit_options(
+      {options.map_dir, options.symfs, options.any_owner, options.recording}, console);
   if (!jit) return Failure(std::move(jit.error()));
   stacks.open_module = open_recorded_modules(cache_, recording_, *jit);
   if (!options.sources.empty()) {
@@ -211,6 +212,58 @@ std::string reason_for_no_lines(const FrameFunction& function,
          "--debuginfod fetches that of packages)";
 }
 
+namespace {
+
+/// The first word that begins with "--".
+std::string_view option_of(std::string_view command) {
+  const std::size_t begin = std::min(command.find("--"), command.size());
+  return command.substr(begin, command.find(' ', begin) - begin);
+}
+
+/// Names those source files, or only the first of many, whose lines may not be those that ran.
+void note_changed(const SourceText& source, const Console& console) {
+  for (const bool is_program : {true, false}) {
+    std::vector<std::string> files;
+    for (const SourceText::Changed& one : source.changed()) {
+      if (one.is_program == is_program) files.push_back(one_line(one.file, true));
+    }
+    const std::size_t more = files.empty() || console.verbose() ? 0 : files.size() - 1;
+    if (more != 0) files.resize(1);
+    for (const std::string& file : files) {
+      const std::string what =
+          more == 0 ? file + " was" : file + " and " + counted(more, "more file") + " were";
+      console.note(what + " changed after the " + (is_program ? "program was built" : "recording") +
+                   ", so lines that are shown may not be those that ran: show the " +
+                   (more == 0 ? "file" : "files") + " of that time, below --symfs DIR, or " +
+                   (is_program ? "build and record again" : "record again"));
+    }
+  }
+}
+
+}  // namespace
+
+void warn_sources(const SourceText& source, const Console& console) {
+  constexpr std::string_view kBegin = "cannot use ";
+  std::vector<Error> others;
+  std::vector<std::string> refused;
+  for (const Error& error : source.failures()) {
+    const bool is_refused = error.message.starts_with(kBegin);
+    if (is_refused) refused.push_back(error.message);
+    if (!is_refused) others.push_back(error);
+  }
+  warn_unreadable(others, console);
+  const bool is_short = refused.size() > 1 && !console.verbose();
+  if (is_short) {
+    console.warn(std::to_string(refused.size()) +
+                 " source files cannot be used: " + refused[0].substr(kBegin.size()) + ", and " +
+                 std::to_string(refused.size() - 1) + " more (--verbose names them)");
+  }
+  for (const std::string& message : refused) {
+    if (!is_short) console.warn(message);
+  }
+  note_changed(source, console);
+}
+
 std::string note_of_inlining(const FrameFunction& function, const Recording& recording) {
   if (function.kind != FrameKind::jit) return "";
   const DecodedName name =
@@ -218,13 +271,14 @@ std::string note_of_inlining(const FrameFunction& function, const Recording& rec
   const Tier* const tier = find_tier(function.tier);
   const bool is_optimized = tier != nullptr && !tier->is_own_code &&
                             (tier->code == TierClass::middle || tier->code == TierClass::optimized);
-  const std::string option(runtime_info(name.runtime).guide.inlining_off);
+  const std::string_view command = runtime_info(name.runtime).guide.inlining_off;
+  const std::string_view option = option_of(command);
   const std::vector<std::string>& started = recording.facts().command_line;
   if (!is_optimized || option.empty() || std::ranges::count(started, option) != 0) return "";
   return "'" + one_line(function.name, true) +
          "' may contain inlined functions, which have no names here: their samples count as its "
-         "own (" +
-         option + " turns inlining off)";
+         "own ('" +
+         std::string(command) + "' turns inlining off)";
 }
 
 Result<void> check_recorded_options(const RecordedStacksOptions& options) {

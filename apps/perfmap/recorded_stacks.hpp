@@ -17,6 +17,10 @@
 #include "recording.hpp"
 #include "source.hpp"
 
+namespace perfmap {
+class SourceText;
+}
+
 namespace perfmap::app {
 
 /// The options of a command that reads the stacks of a recording.
@@ -100,6 +104,9 @@ void note_stacks(const Reading& reading, const StackFilter& filter,
 /// and what adds them: a clause. Empty if that is unknown. `without_lines` is that of the reader.
 std::string reason_for_no_lines(const FrameFunction& function,
                                 std::span<const std::string> without_lines);
+
+/// Prints which source files cannot be shown, and which were changed after their code was made.
+void warn_sources(const SourceText& source, const Console& console);
 
 /// If the function is optimized JIT code whose runtime inlines functions that it does not name, and
 /// the recorded command does not turn that off, a note about that; else empty.

@@ -35,7 +35,8 @@ Result<Recording> open_recorded(const std::string& path, const Console& console)
   return Recording::open(*std::move(input));
 }
 
-Result<RecordedJitOptions> recorded_jit_options(const RecordedSourceOptions& options) {
+Result<RecordedJitOptions> recorded_jit_options(const RecordedSourceOptions& options,
+                                                const Console& console) {
   const Result<void> there = check_directories({options.map_dir, options.symfs});
   if (!there) return Failure(there.error());
   RecordedJitOptions jit;
@@ -45,6 +46,7 @@ Result<RecordedJitOptions> recorded_jit_options(const RecordedSourceOptions& opt
   const std::string& directory = unpacked_directory(options.recording);
   const Result<void> known = set_recorded_files(directory, options.map_dir, jit);
   if (!known) return Failure(known.error());
+  if (jit.modules != nullptr) warn_unreadable(jit.modules->damaged(), console);
   const bool is_archive = directory != options.recording;
   if (is_archive && options.map_dir.empty()) jit.shown_directory = options.recording;
   return jit;

@@ -26,8 +26,10 @@ struct RecordedSourceOptions {
 Result<Input> open_recorded_input(const std::string& path, const Console& console);
 Result<Recording> open_recorded(const std::string& path, const Console& console);
 
-/// Fails if a directory does not exist, or if --map-dir is a snapshot that cannot be read.
-Result<RecordedJitOptions> recorded_jit_options(const RecordedSourceOptions& options);
+/// Fails if a directory does not exist, or if --map-dir is a snapshot that cannot be read. Warns of
+/// copies of ELF files that are damaged.
+Result<RecordedJitOptions> recorded_jit_options(const RecordedSourceOptions& options,
+                                                const Console& console);
 
 /// Examines a recording: see diagnose_recording(). Adds to `refused`.
 RecordingDiagnosis examine_recording(const Recording& recording, RecordedJitOptions jit,

@@ -103,6 +103,35 @@ def recordings_without_names_are_not_compared():
                          r"unlike new/perf\.data: the file was stripped", error), error
 
 
+def copies_are_found_without_recording_json():
+    path = pathlib.Path("old/recording.json")
+    manifest = path.read_bytes()
+    before = shares("old", "--by", "line")
+    path.unlink()
+    assert shares("old", "--by", "line") == before and "parse" in before
+    path.write_bytes(manifest)
+
+
+def truncated_copies_are_not_used():
+    build(2000)
+    shutil.rmtree("new", ignore_errors=True)
+    record("-o", "new")
+    manifest = json.loads(pathlib.Path("new/recording.json").read_text())
+    program = next(one for one in manifest["modules"] if one["source"] == os.path.realpath("bench"))
+    copy = pathlib.Path("new", program["path"])
+    os.truncate(copy, program["size"] - 4000)
+    said = (f"cannot use {copy}, the copy of {os.path.realpath('bench')}: it is truncated: {program['size'] - 4000} of "
+            f"{program['size']} bytes")
+    done = run("report", "new", "--by", "line")
+    assert said in done.stderr and "no debug information" not in done.stderr and "bench.c" in done.stdout, done
+    for command in (("doctor", "new"), ("annotate", "new", "parse"), ("resolve", "new", "0x1000")):
+        done = subprocess.run([PERFMAP, *command], capture_output=True, text=True)
+        assert said in done.stderr and "stripped" not in done.stdout, done
+    build(8000)
+    done = run("report", "new")
+    assert said in done.stderr and "its build ID differs" in done.stderr and "parse" not in done.stdout, done
+
+
 def hostile_copies_are_not_used():
     build(2000)
     shutil.rmtree("new", ignore_errors=True)
@@ -164,6 +193,8 @@ def main():
     names_outlive_the_program("-Wl,--build-id=none")
     names_outlive_the_program("-static")
     recordings_without_names_are_not_compared()
+    copies_are_found_without_recording_json()
+    truncated_copies_are_not_used()
     hostile_copies_are_not_used()
     files_below_symfs_come_first()
     files_of_others_are_not_copied()

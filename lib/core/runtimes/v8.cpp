@@ -242,7 +242,7 @@ constinit const RuntimeInfo kV8 = {
               .lines = "V8's perf map has only the line where a function begins; with --perf-prof, "
                        "as in 'NODE_OPTIONS=--perf-prof perfmap record -- node app.js', V8 also "
                        "writes a jitdump, which has the code and the lines inside",
-              .inlining_off = "--no-turbo-inlining",
+              .inlining_off = "node --no-turbo-inlining app.js",
               .tested = "20, 22, 24",
               .recorded = "100 % of stacks to the root, 100 % of JIT frames named"},
 };

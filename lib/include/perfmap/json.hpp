@@ -233,12 +233,15 @@ struct RecordedFile {
 /// parse_manifest(). Paths must be names, without "/".
 PERFMAP_API Result<std::vector<RecordedFile>> parse_recorded_files(std::string_view json);
 
+/// The name of a copy of an ELF file in a recording directory: this, and its build ID.
+inline constexpr std::string_view kCopiedModulePrefix = "elf-";
+
 /// A copy of an ELF file in a recording directory, by its recording.json.
 struct RecordedModule {
-  std::string path;      ///< the name in the directory
-  std::string source;    ///< the path that processes had mapped
-  std::string build_id;  ///< raw bytes; empty: it has none
-  std::uint64_t size = 0;
+  std::string path;        ///< the name in the directory
+  std::string source;      ///< the path that processes had mapped
+  std::string build_id;    ///< raw bytes; empty: it has none
+  std::uint64_t size = 0;  ///< 0: unknown
 
   friend bool operator==(const RecordedModule&, const RecordedModule&) = default;
 };

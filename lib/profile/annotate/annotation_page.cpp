@@ -147,7 +147,7 @@ class VersionSection {
 
   /// The lines of each file, with those between them if they are few.
   void write_lines() {
-    const std::vector<LineSamples> lines = list_lines(version_);
+    const std::vector<LineSamples> lines = list_lines(version_, source_);
     if (lines.empty()) {
       out_.write("<p class=\"none\">No source lines are known.</p>\n");
       return;

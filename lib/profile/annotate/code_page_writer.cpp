@@ -65,7 +65,7 @@ class ListingText {
 
   void add_lines() {
     std::optional<std::uint32_t> file;
-    for (const LineSamples& line : list_lines(version_)) {
+    for (const LineSamples& line : list_lines(version_, source_)) {
       if (std::exchange(file, line.file) != line.file) {
         add_row(page_string(version_.files[line.file]));
       }
@@ -177,6 +177,7 @@ class CodePageWriter : public StackWriter {
           is_complete = false;
           continue;
         }
+        source_.check_times(version, recording_.input().facts().mtime_ns);
         left -= text.size();
         listings.append(listings.empty() ? "" : ",").append(text);
       }

@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "annotate/code_finder.hpp"
+#include "base/typed_name.hpp"
 #include "perfmap/profile/annotate.hpp"
 #include "perfmap/runtimes.hpp"
 #include "perfmap/text.hpp"
@@ -34,43 +35,38 @@ struct Counted {
 };
 
 /// How well a name matches the query, the best first.
-enum class Match : std::uint8_t { whole, without_tier, own_name, part, none };
+enum class Match : std::uint8_t { whole, without_tier, own_name, part, row, none };
 
-/// A name as `perfmap report` prints it may be the query.
+/// What a user may mean by a name.
 class NameQuery {
  public:
-  explicit NameQuery(std::string text)
-      : text_(std::move(text)), has_escapes_(text_.find('\\') != std::string::npos) {}
+  explicit NameQuery(std::string text) : name_(std::move(text)), of_row_(name_.of_row()) {}
 
   Match match(const FrameFunction& function) const {
     if (function.name.empty()) return Match::none;
-    if (text_.empty()) return Match::part;
-    if (is(function.name)) return Match::whole;
-    if (function.kind != FrameKind::jit) return has(function.name) ? Match::part : Match::none;
-    const std::string shared = without_tier(function.name);
-    if (is(shared)) return Match::without_tier;
-    const DecodedName name = decode_name(function.system_name);
-    const bool is_anonymous = name.function.empty() && name.runtime != Runtime::unknown;
-    if (is(is_anonymous ? "(anonymous)" : name.function)) return Match::own_name;
-    return has(function.name) || has(shared) ? Match::part : Match::none;
+    if (name_.empty()) return Match::part;
+    const Match found = match(name_, function);
+    if (found != Match::none) return found;
+    const bool is_row = std::ranges::any_of(
+        of_row_, [&](const TypedName& name) { return match(name, function) < Match::part; });
+    return is_row ? Match::row : Match::none;
   }
 
  private:
-  static std::string visible(std::string_view name) {
-    std::string text;
-    append_visible(text, name);
-    return text;
-  }
-  bool is(std::string_view name) const {
-    return name == text_ || (has_escapes_ && visible(name) == text_);
-  }
-  bool has(std::string_view name) const {
-    return name.find(text_) != std::string_view::npos ||
-           (has_escapes_ && visible(name).find(text_) != std::string::npos);
+  static Match match(const TypedName& typed, const FrameFunction& function) {
+    if (typed.is(function.name)) return Match::whole;
+    if (function.kind != FrameKind::jit)
+      return typed.is_in(function.name) ? Match::part : Match::none;
+    const std::string shared = without_tier(function.name);
+    if (typed.is(shared)) return Match::without_tier;
+    const DecodedName name = decode_name(function.system_name);
+    const bool is_anonymous = name.function.empty() && name.runtime != Runtime::unknown;
+    if (typed.is(is_anonymous ? "(anonymous)" : name.function)) return Match::own_name;
+    return typed.is_in(function.name) || typed.is_in(shared) ? Match::part : Match::none;
   }
 
-  std::string text_;
-  bool has_escapes_;
+  TypedName name_;
+  std::vector<TypedName> of_row_;
 };
 
 /// The name that the versions of a function share.
@@ -254,6 +250,7 @@ std::vector<MatchedFunction> FunctionSamples::matches(const FrameTable& table) c
     std::string name = shared_name(table.function(one.key.function), best);
     MatchedFunction& function = found[name];
     function.name = std::move(name);
+    function.is_part = best == Match::part;
     function.self += one.self;
     function.total += one.total;
     function.versions.push_back(i);

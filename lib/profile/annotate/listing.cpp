@@ -119,4 +119,12 @@ std::vector<LineSamples> list_lines(const CodeVersion& version) {
   return sorted;
 }
 
+std::vector<LineSamples> list_lines(const CodeVersion& version, SourceText& source) {
+  std::vector<LineSamples> lines = list_lines(version);
+  std::erase_if(lines, [&](const LineSamples& line) {
+    return line.total == 0 && line.self == 0 && !source.line(version.files[line.file], line.line);
+  });
+  return lines;
+}
+
 }  // namespace perfmap

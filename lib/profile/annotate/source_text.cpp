@@ -127,10 +127,17 @@ std::optional<std::string> SourceText::line_without_tabs(const std::string& file
   return text;
 }
 
-std::optional<std::int64_t> SourceText::written_ns(const std::string& file) {
-  const File& opened = open(file);
-  if (!opened.input) return std::nullopt;
-  return opened.input->facts().mtime_ns;
+void SourceText::check_times(const CodeVersion& version, std::int64_t recorded_ns) {
+  const bool is_program = version.built_ns != 0;
+  const std::int64_t made = is_program ? version.built_ns : recorded_ns;
+  if (made == 0) return;
+  for (const std::string& file : version.files) {
+    const auto found = files_.find(file);
+    if (found == files_.end() || !found->second.input || found->second.is_changed) continue;
+    if (found->second.input->facts().mtime_ns <= made) continue;
+    found->second.is_changed = true;
+    changed_.push_back({file, is_program});
+  }
 }
 
 }  // namespace perfmap

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/hex_bytes.hpp"
+#include "perfmap/json.hpp"
 #include "perfmap/profile/record.hpp"
 
 namespace perfmap {
@@ -53,8 +54,9 @@ bool ModuleKeeper::may_copy(const Used& used, const std::function<bool(uid_t use
 void ModuleKeeper::copy(const Used& used) {
   const Module& module = *used.module;
   RecordedModule copy;
-  copy.path = "elf-" + (module.build_id().empty() ? "unknown-" + std::to_string(modules_.size())
-                                                  : hex_of_bytes(module.build_id()));
+  copy.path = std::string(kCopiedModulePrefix) + (module.build_id().empty()
+                                                      ? "unknown-" + std::to_string(modules_.size())
+                                                      : hex_of_bytes(module.build_id()));
   copy.source = used.source;
   copy.build_id = module.build_id();
   copy.size = module.bytes().size();

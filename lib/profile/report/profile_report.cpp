@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "base/typed_name.hpp"
 #include "perfmap/profile/report.hpp"
 #include "perfmap/runtimes.hpp"
 #include "report/counted_stacks.hpp"
@@ -534,13 +535,17 @@ std::string_view ProfileReport::name(std::uint32_t row) const noexcept {
 }
 
 std::vector<std::uint32_t> ProfileReport::find(std::string_view name) const {
-  std::vector<std::uint32_t> exact, partial;
+  const TypedName typed{std::string(name)};
+  const std::vector<TypedName> of_row = typed.of_row();
+  std::vector<std::uint32_t> exact, partial, rows;
   for (std::uint32_t row = 0; row < state_->rows.size(); ++row) {
     const std::string_view other = state_->rows.name(row);
-    if (other == name) exact.push_back(row);
-    if (other.find(name) != std::string_view::npos) partial.push_back(row);
+    if (typed.is(other)) exact.push_back(row);
+    if (typed.is_in(other)) partial.push_back(row);
+    if (std::ranges::any_of(of_row, [&](const TypedName& one) { return one.is(other); }))
+      rows.push_back(row);
   }
-  return exact.empty() ? partial : exact;
+  return !exact.empty() ? exact : !partial.empty() ? partial : rows;
 }
 
 namespace {

@@ -207,6 +207,9 @@ Result<std::unique_ptr<ProcessNames>> ProcessNames::open_recorded(const Source& 
   }
   Result<std::shared_ptr<const RecordedModules>> copies = recorded_modules_in(source.text);
   if (!copies) return Failure(std::move(copies.error()));
+  if (*copies != nullptr) {
+    for (const Error& one : (*copies)->damaged()) options.opening.listener().warn(one.message);
+  }
   std::unique_ptr<ProcessNames> names(
       new ProcessNames(*recording, *std::move(copies), options, std::move(fetch)));
   const Result<pid_t> pid = names->recorded_process(source);

@@ -2,12 +2,15 @@
 #include <cerrno>
 #include <dirent.h>
 #include <fcntl.h>
+#include <functional>
 #include <string>
+#include <sys/stat.h>
 #include <tuple>
 #include <unistd.h>
 #include <unordered_map>
 
 #include "base/descriptor.hpp"
+#include "base/hex_bytes.hpp"
 #include "perfmap/jit_paths.hpp"
 #include "perfmap/jitdump.hpp"
 #include "perfmap/json.hpp"
@@ -18,6 +21,7 @@ namespace perfmap {
 namespace {
 
 constexpr std::size_t kMaxFiles = 65'536;  // as in ArchiveLimits
+constexpr std::size_t kMaxBuildId = 64;    // as of ELF files
 
 using PidsByName = std::unordered_map<std::string, pid_t>;
 
@@ -67,31 +71,73 @@ pid_t pid_of_header(const std::string& path) {
   return header ? as_pid(header->pid) : 0;
 }
 
+/// Calls `visit` with each name in the directory until it returns false.
+Result<void> visit_names(int directory, const std::string& path,
+                         const std::function<bool(const std::string& name)>& visit) {
+  const int own = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* const opened = own < 0 ? nullptr : ::fdopendir(own);
+  if (opened == nullptr) {
+    Error error = system_error("cannot open " + path, errno);
+    if (own >= 0) ::close(own);
+    return Failure(std::move(error));
+  }
+  while (const dirent* const entry = ::readdir(opened)) {
+    if (!visit(entry->d_name)) break;
+  }
+  ::closedir(opened);
+  return {};
+}
+
+/// The copies whose names say their build IDs. Nothing says their sizes, and where they are from.
+Result<std::vector<RecordedModule>> named_modules(int directory, const std::string& path) {
+  std::vector<RecordedModule> files;
+  const Result<void> listed = visit_names(directory, path, [&](const std::string& name) {
+    if (!name.starts_with(kCopiedModulePrefix)) return true;
+    auto build_id = bytes_of_hex(name.substr(kCopiedModulePrefix.size()), kMaxBuildId);
+    if (build_id && !build_id->empty()) files.push_back({name, "", *std::move(build_id), 0});
+    return files.size() <= kMaxFiles;
+  });
+  if (!listed) return Failure(listed.error());
+  if (files.size() <= kMaxFiles) return files;
+  return Failure({Errc::too_large, path + " has too many copies of ELF files", 0, {}});
+}
+
+/// What is wrong with a copy that does not have the size that recording.json says.
+std::optional<Error> damage_of(const RecordedModule& module, int directory,
+                               const std::string& path) {
+  struct stat there {};
+  const bool is_file =
+      ::fstatat(directory, module.path.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+      S_ISREG(there.st_mode);
+  const auto size = static_cast<std::uint64_t>(there.st_size);
+  if (!is_file || module.size == 0 || size == module.size) return std::nullopt;
+  const std::string counts = std::to_string(size) + " of " + std::to_string(module.size) + " bytes";
+  return Error{Errc::bad_format,
+               "cannot use " + path + "/" + module.path + ", the copy of " + module.source + ": " +
+                   (size < module.size ? "it is truncated: " : "it was changed: ") + counts,
+               0,
+               {}};
+}
+
 }  // namespace
 
 Result<std::vector<RecordedFile>> recorded_files_in(const std::string& directory) {
-  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR* const opened = fd < 0 ? nullptr : ::fdopendir(fd);
-  if (opened == nullptr) {
-    Error error = system_error("cannot open " + directory, errno);
-    if (fd >= 0) ::close(fd);
-    return Failure(std::move(error));
-  }
-  const Result<PidsByName> described = described_pids(fd, directory);
+  const Descriptor opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened.is_open()) return Failure(system_error("cannot open " + directory, errno));
+  const Result<PidsByName> described = described_pids(opened.get(), directory);
+  if (!described) return Failure(described.error());
   std::vector<RecordedFile> files;
-  while (const dirent* const entry = described ? ::readdir(opened) : nullptr) {
-    const std::string name = entry->d_name;
+  const Result<void> listed = visit_names(opened.get(), directory, [&](const std::string& name) {
     const auto map_pid = kMapName.pid_in(name);
-    if (!map_pid && !is_dump_path(name)) continue;
+    if (!map_pid && !is_dump_path(name)) return true;
     const auto known = described->find(name);
     pid_t pid =
         known != described->end() ? known->second : as_pid(map_pid ? map_pid : dump_pid_in(name));
     if (pid == 0) pid = pid_of_header(directory + "/" + name);
     files.push_back({name, pid, !map_pid});
-    if (files.size() > kMaxFiles) break;
-  }
-  ::closedir(opened);
-  if (!described) return Failure(described.error());
+    return files.size() <= kMaxFiles;
+  });
+  if (!listed) return Failure(listed.error());
   if (files.size() > kMaxFiles) {
     return Failure({Errc::too_large, directory + " has too many perf maps and jitdumps", 0, {}});
   }
@@ -102,19 +148,30 @@ Result<std::vector<RecordedFile>> recorded_files_in(const std::string& directory
 }
 
 Result<std::shared_ptr<const RecordedModules>> recorded_modules_in(const std::string& directory) {
-  Descriptor opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Descriptor opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!opened.is_open()) return Failure(system_error("cannot open " + directory, errno));
-  auto files = described_in(opened.get(), directory, parse_recorded_modules);
+  const std::string manifest(kRecordingManifestName);
+  const bool is_described =
+      ::faccessat(opened.get(), manifest.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+  auto files = is_described ? described_in(opened.get(), directory, parse_recorded_modules)
+                            : named_modules(opened.get(), directory);
   if (!files) return Failure(std::move(files.error()));
   if (files->empty()) return nullptr;
-  return std::make_shared<const RecordedModules>(directory, *std::move(files));
+  std::vector<Error> damaged;
+  std::erase_if(*files, [&](const RecordedModule& one) {
+    std::optional<Error> found = damage_of(one, opened.get(), directory);
+    if (found) damaged.push_back(*std::move(found));
+    return found.has_value();
+  });
+  return std::make_shared<const RecordedModules>(directory, *std::move(files), std::move(damaged));
 }
 
-RecordedModules::RecordedModules(std::string directory, std::vector<RecordedModule> files)
-    : directory_(std::move(directory)), files_(std::move(files)) {
+RecordedModules::RecordedModules(std::string directory, std::vector<RecordedModule> files,
+                                 std::vector<Error> damaged)
+    : directory_(std::move(directory)), files_(std::move(files)), damaged_(std::move(damaged)) {
   for (std::size_t i = 0; i < files_.size(); ++i) {
     if (!files_[i].build_id.empty()) by_build_id_.try_emplace(files_[i].build_id, i);
-    by_source_.try_emplace(files_[i].source, i);
+    if (!files_[i].source.empty()) by_source_.try_emplace(files_[i].source, i);
   }
 }
 
@@ -125,13 +182,13 @@ const RecordedModule* RecordedModules::find(const std::string& path,
   return found == index.end() ? nullptr : &files_[found->second];
 }
 
-Result<Input> RecordedModules::open(const RecordedModule& module) const {
+Result<Input> RecordedModules::open(const RecordedModule& module, const std::string& path) const {
   const std::string name = directory_ + "/" + module.path;
   Result<Input> input = Input::open(
       name,
       {.follow_link = false, .regular_only = true, .bounded = true, .keep_descriptor = false});
   // Debug files are searched beside the original.
-  if (input) input->rename(module.source);
+  if (input) input->rename(module.source.empty() ? path : module.source);
   return input;
 }
 

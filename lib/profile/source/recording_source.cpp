@@ -188,7 +188,7 @@ ModuleCache::Answer open_copy(ModuleCache& cache, const RecordedModules& copies,
   const std::string wanted = region.file->build_id.empty() ? expected(path) : region.file->build_id;
   const RecordedModule* const copy = copies.find(path, wanted);
   if (copy == nullptr) return none;
-  Result<Input> input = copies.open(*copy);
+  Result<Input> input = copies.open(*copy, path);
   if (!input) return Failure(std::move(input.error()));
   ModuleCache::Answer module = cache.open(*std::move(input));
   if (!module || (*module)->build_id() == copy->build_id) return module;

@@ -90,6 +90,10 @@ TEST_CASE("the best matches of a name are returned", "[annotate]") {
   CHECK(names(matches("*fib ")) == Names{"fib /a.js:1:1"});
   CHECK(matches("*fib ")[0].versions.size() == 1);
   CHECK(names(matches("fibs")).empty());
+  CHECK((matches("*fib ")[0].is_part && !matches("fib")[0].is_part));
+  CHECK(names(matches("JS:*fib /a.js:1:1 [jit-1.dump]")) == Names{"fib /a.js:1:1"});
+  CHECK(names(matches("fib (a.js:1) [jit-1.dump]")) == Names{"fib /a.js:1:1"});
+  CHECK(names(matches("fib (a.js)")).empty());
 }
 
 TEST_CASE("an empty name matches all functions that have one", "[annotate]") {

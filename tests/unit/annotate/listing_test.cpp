@@ -60,6 +60,15 @@ TEST_CASE("the lines of code are listed with their samples", "[annotate]") {
   CHECK((lines[1].line == 11 && lines[1].self == 6 && lines[1].total == 7));
 }
 
+TEST_CASE("lines without samples and text are not shown", "[annotate]") {
+  CodeVersion code = version();
+  code.places.insert(code.places.end(), {{5, 0, 99}, {6, 0, 10}});
+  code.files = {"/no/such/file.c", "/no/such/other.c"};
+  SourceText source;
+  CHECK(list_lines(code).size() == 3);
+  CHECK(list_lines(code, source).size() == 2);
+}
+
 TEST_CASE("a sample with several offsets in a row or line counts once in its total", "[annotate]") {
   CodeVersion code = version();
   code.samples = {{1, 2, 4}, {2, 0, 3}, {3, 0, 3}, {4, 0, 3}};

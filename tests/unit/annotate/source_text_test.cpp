@@ -19,8 +19,24 @@ TEST_CASE("lines of source files are read, without their line ends", "[annotate]
   CHECK(text.line(path, 4) == "last");
   CHECK_FALSE(text.line(path, 5));
   CHECK_FALSE(text.line(path, 0));
-  CHECK(text.written_ns(path).value_or(0) > 0);
   CHECK(text.failures().empty());
+}
+
+TEST_CASE("source files that were written after the code are known", "[annotate]") {
+  const test::Scratch scratch;
+  SourceText text;
+  CodeVersion version;
+  version.files = {scratch.write("read.c", "one\n"), scratch.write("other.c", "two\n")};
+  CHECK(text.line(version.files[0], 1) == "one");
+  text.check_times(version, 0);
+  text.check_times(version, INT64_MAX);
+  CHECK(text.changed().empty());
+  version.built_ns = 1;
+  text.check_times(version, INT64_MAX);
+  text.check_times(version, INT64_MAX);
+  REQUIRE(text.changed().size() == 1);
+  CHECK(text.changed()[0].file == version.files[0]);
+  CHECK(text.changed()[0].is_program);
 }
 
 TEST_CASE("a file may be named by its URL", "[annotate]") {

@@ -94,6 +94,18 @@ TEST_CASE("the tiers of a function are one row, or one each", "[report]") {
   const ProfileReport apart = report_of(stacks, {.merge_tiers = false});
   CHECK(apart.find("JS:*foo /a.js:1:13").size() == 1);
   CHECK(apart.find("foo").size() == 2);
+  CHECK(merged.find("foo /a.js:1:13 [turbofan, interpreted]").size() == 1);
+}
+
+TEST_CASE("a row is found by its name as it is printed", "[report]") {
+  test::Stacks stacks;
+  const FrameFunction red{
+      .name = "esc \x1b[31mred\x1b[0m", .module = "/tmp/perf-7.map", .kind = FrameKind::jit};
+  stacks.add(stacks.frames({stacks.place(red, 0x1004, 4)}), 7, 0);
+  const ProfileReport report = report_of(stacks);
+  CHECK(report.find(R"(esc \x1b[31mred\x1b[0m)").size() == 1);
+  CHECK(report.find(R"(esc \x1b[31mred\x1b[0m [perf-7.map])").size() == 1);
+  CHECK(report.find(R"(\x1b[0m)").size() == 1);
 }
 
 TEST_CASE("JIT code of several maps is one row without a module", "[report]") {

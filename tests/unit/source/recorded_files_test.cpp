@@ -56,6 +56,40 @@ TEST_CASE("files of a recording belong to the processes of its description", "[s
         Files{{"jit-7.dump", 7, true}, {"perf-41.map", 41, false}, {"perf-42.map", 42, false}});
 }
 
+TEST_CASE("without a description, copies of ELF files are found by their names", "[source]") {
+  const Scratch scratch;
+  for (const char* const name : {"elf-01ff", "elf-unknown-1", "elf-", "elf-0", "other"}) {
+    scratch.write(std::string("rec/") + name, "bytes");
+  }
+  const auto found = recorded_modules_in(scratch / "rec");
+  REQUIRE((found && *found != nullptr));
+  const RecordedModule* const copy = (*found)->find("/bin/app", "\x01\xff");
+  REQUIRE(copy != nullptr);
+  CHECK(copy->path == "elf-01ff");
+  CHECK((*found)->open(*copy, "/bin/app").value().name() == "/bin/app");
+  CHECK((*found)->find("/bin/app", "") == nullptr);
+  scratch.write("empty/other", "");
+  CHECK(recorded_modules_in(scratch / "empty").value() == nullptr);
+}
+
+TEST_CASE("copies of ELF files with another size than recorded are not used", "[source]") {
+  const Scratch scratch;
+  scratch.write("rec/elf-01", "123");
+  scratch.write("rec/elf-02", "123");
+  scratch.write("rec/recording.json",
+                R"({"schema": "perfmap.recording/1", "modules": [
+                    {"path": "elf-01", "source": "/bin/a", "build_id": "01", "size": 3},
+                    {"path": "elf-02", "source": "/bin/b", "build_id": "02", "size": 4}]})");
+  const auto found = recorded_modules_in(scratch / "rec");
+  REQUIRE(found);
+  CHECK((*found)->find("/bin/a", "\x01") != nullptr);
+  CHECK((*found)->find("/bin/b", "\x02") == nullptr);
+  REQUIRE((*found)->damaged().size() == 1);
+  CHECK((*found)->damaged()[0].message ==
+        "cannot use " + (scratch / "rec/elf-02") +
+            ", the copy of /bin/b: it is truncated: 3 of 4 bytes");
+}
+
 TEST_CASE("a dump without a pid in its name belongs to the one in its header", "[source]") {
   const Scratch scratch;
   scratch.write("jit-main.dump", dump_of_one("f"));

@@ -135,7 +135,8 @@ struct CodeVersion {
 
 /// A function that matches a query: all its versions.
 struct MatchedFunction {
-  std::string name;  ///< as in stacks; without the tier if several tiers match
+  std::string name;      ///< as in stacks; without the tier if several tiers match
+  bool is_part = false;  ///< the query is only a part of the name
   std::uint64_t self = 0;
   std::uint64_t total = 0;
   std::vector<std::uint32_t> versions;  ///< for FunctionSamples::version()
@@ -172,8 +173,9 @@ class PERFMAP_API FunctionSamples {
 
   /// The functions that match best, those with the most samples first. A name that is equal to the
   /// query matches best; then names that are equal without their tier; then those of functions that
-  /// a runtime calls so, without the file, or "(anonymous)"; then all that contain it. Names may be
-  /// as append_visible() prints them. Empty if none does.
+  /// a runtime calls so, without the file, or "(anonymous)"; then all that contain it; then those
+  /// of which it is the row of a report, such as "name (file:1) [module]". Names may be as
+  /// append_visible() prints them. Empty if none does.
   std::vector<MatchedFunction> matches(const FrameTable& table) const;
   /// A version with its code, and with source lines if `lines`. Reads ELF files and dumps that the
   /// reader opened, no others. Without lines O(records of the dump); with lines also a look-up for
@@ -214,6 +216,9 @@ struct LineSamples {
 /// All lines that have code, by file, in the order of their numbers. Samples without a line are in
 /// none of them. O(n log n).
 PERFMAP_API std::vector<LineSamples> list_lines(const CodeVersion& version);
+class SourceText;
+/// Those to show: without lines that have neither samples nor a text.
+PERFMAP_API std::vector<LineSamples> list_lines(const CodeVersion& version, SourceText& source);
 
 /// Reads lines of source files. Their paths come from debug information, which may be hostile, so a
 /// file must be regular, at most kMaxBytes large, and readable by others or owned by this process's
@@ -232,8 +237,16 @@ class PERFMAP_API SourceText {
   std::optional<std::string_view> line(const std::string& file, std::uint32_t line);
   /// The same for a listing: each tab becomes blanks up to the next column that is a multiple of 8.
   std::optional<std::string> line_without_tabs(const std::string& file, std::uint32_t line);
-  /// The last write of the file in nanoseconds; nothing if it cannot be used.
-  std::optional<std::int64_t> written_ns(const std::string& file);
+  /// Compares the times of the files of a version that were read with that of its code, which is
+  /// of an ELF file, or else of the recording, last written at `recorded_ns` (0: unknown).
+  void check_times(const CodeVersion& version, std::int64_t recorded_ns);
+  /// A file that was written after the code that it is shown for.
+  struct Changed {
+    std::string file;
+    bool is_program = false;  ///< after the ELF file; else after the recording
+  };
+  /// Those that check_times() found, each once.
+  std::span<const Changed> changed() const noexcept { return changed_; }
   /// Files that cannot be used, each once.
   std::span<const Error> failures() const noexcept { return failures_; }
 
@@ -241,6 +254,7 @@ class PERFMAP_API SourceText {
   struct File {
     std::optional<Input> input;
     std::vector<std::size_t> begins;  // of lines
+    bool is_changed = false;
   };
   const File& open(const std::string& file);
 
@@ -248,6 +262,7 @@ class PERFMAP_API SourceText {
   std::map<std::string, File> files_;
   std::uint64_t left_ = kMaxTotal;
   std::vector<Error> failures_;
+  std::vector<Changed> changed_;
 };
 
 /// What is printed of a function.

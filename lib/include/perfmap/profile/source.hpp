@@ -179,20 +179,27 @@ PERFMAP_API Result<std::vector<RecordedFile>> recorded_files_in(const std::strin
 /// they were when it was recorded. Several threads may use it.
 class PERFMAP_API RecordedModules {
  public:
-  RecordedModules(std::string directory, std::vector<RecordedModule> files);
+  /// `damaged`: see damaged().
+  RecordedModules(std::string directory, std::vector<RecordedModule> files,
+                  std::vector<Error> damaged = {});
 
   /// The copy with that build ID (raw bytes), or, if that is empty, of the file at that path; null
   /// if there is none.
   const RecordedModule* find(const std::string& path, const std::string& build_id) const;
-  /// Its bytes, with the name of the original. Follows no link.
-  Result<Input> open(const RecordedModule& module) const;
+  /// Its bytes, with the name of the original, which is `path` if recording.json does not say it.
+  /// Follows no link.
+  Result<Input> open(const RecordedModule& module, const std::string& path) const;
+  /// Copies that are not used, because they do not have the size that recording.json says.
+  std::span<const Error> damaged() const noexcept { return damaged_; }
 
  private:
   std::string directory_;
   std::vector<RecordedModule> files_;
+  std::vector<Error> damaged_;
   std::unordered_map<std::string, std::size_t> by_build_id_, by_source_;
 };
-/// Those that recording.json lists; null if there are none. Fails as recorded_files_in().
+/// Those that recording.json lists, or without that file those that have build IDs in their names;
+/// null if there are none. Fails as recorded_files_in().
 PERFMAP_API Result<std::shared_ptr<const RecordedModules>> recorded_modules_in(
     const std::string& directory);
 /// The bytes of a recording, "-" for standard input, expanded if it is compressed; a pprof profile
