@@ -447,7 +447,7 @@ def recording_directory():
     assert "digits" not in run("report tallied")[0]
     build_id = "882f85b3e5cad8f38c0545c7f53fbf26e5c5aa83"
     write("tallied/recording.json", json.dumps({"schema": "perfmap.recording/1", "modules": [
-        {"path": "elf-1", "source": "/srv/tally/tally", "build_id": build_id, "size": 1}]}))
+        {"path": "elf-1", "source": "/srv/tally/tally", "build_id": build_id, "size": os.path.getsize("tallied/elf-1")}]}))
     assert "digits" in run("report tallied")[0]
     os.makedirs("stripped/srv/tally", exist_ok=True)
     subprocess.run(["strip", RECORDING.parent / "srv/tally/tally", "-o", "stripped/srv/tally/tally"], check=True)

@@ -26,6 +26,7 @@ std::string link(const std::string& to, std::string_view content) {
 constexpr std::size_t kMaxLine = 1000;  // bytes of source text
 
 using LineKey = std::pair<std::uint32_t, std::uint32_t>;  // file, line
+LineKey key_of(const LineSamples& line) { return {line.file, line.line}; }
 
 /// What must be known of the rows with instructions before they are written.
 struct ListedRows {
@@ -69,6 +70,7 @@ class VersionSection {
       out_.write(html_element("p", "No code: " + html_text(version_.no_code) + ".") + "\n");
     }
     if (options_.instructions) rows_ = look_ahead(version_, disassembler_);
+    if (options_.lines) lines_ = list_lines(version_, source_);
     write_hottest();
     out_.write("<div class=\"listings\">\n");
     if (options_.lines) write_lines();
@@ -147,8 +149,7 @@ class VersionSection {
 
   /// The lines of each file, with those between them if they are few.
   void write_lines() {
-    const std::vector<LineSamples> lines = list_lines(version_, source_);
-    if (lines.empty()) {
+    if (lines_.empty()) {
       out_.write("<p class=\"none\">No source lines are known.</p>\n");
       return;
     }
@@ -156,7 +157,7 @@ class VersionSection {
     constexpr std::uint32_t kGap = 4;
     const LineSamples* last = nullptr;
     std::uint64_t known = 0;
-    for (const LineSamples& line : lines) {
+    for (const LineSamples& line : lines_) {
       const std::string& file = version_.files[line.file];
       const bool is_new_file = last == nullptr || last->file != line.file;
       const bool is_near = !is_new_file && line.line - last->line <= kGap;
@@ -180,7 +181,7 @@ class VersionSection {
   }
 
   void write_line(const LineSamples& line) {
-    const LineKey key{line.file, line.line};
+    const LineKey key = key_of(line);
     const std::string digits = std::to_string(line.line);
     const auto text = source_.line_without_tabs(version_.files[line.file], line.line);
     write_row(counts(line.self, line.total) +
@@ -216,11 +217,17 @@ class VersionSection {
     end_table();
   }
 
+  /// Lines without samples and text are not listed.
+  bool is_listed(LineKey key) const {
+    const auto at = std::ranges::lower_bound(lines_, key, {}, key_of);
+    return at != lines_.end() && key_of(*at) == key;
+  }
+
   void write_place(const SourcePlace& place) {
     const LineKey key{place.file, place.line};
     const std::string& file = version_.files[place.file];
-    std::string text =
-        link(source_id(key), html_text(file_name_of(file)) + ":" + std::to_string(place.line));
+    const std::string where = html_text(file_name_of(file)) + ":" + std::to_string(place.line);
+    std::string text = is_listed(key) ? link(source_id(key), where) : where;
     if (const auto line = source_.line_without_tabs(file, place.line)) {
       text += "  " + html_text(cut_line(*line, kMaxLine));
     }
@@ -245,6 +252,7 @@ class VersionSection {
   SourceText& source_;
   OutputFile& out_;
   ListedRows rows_;
+  std::vector<LineSamples> lines_;  ///< by file and line
 };
 
 void write_head(const Annotation& found, const AnnotationPageOptions& options, OutputFile& out) {
