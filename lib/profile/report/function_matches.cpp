@@ -49,18 +49,21 @@ void FunctionMatches::add(Side side, const Function& function, std::uint64_t sam
   if (place.line == 0) return;
   const FunctionIdentity identity =
       identity_of(function.kind, function.shown, function.system_name, function.module);
-  groups_[identity][static_cast<std::size_t>(side)][place].samples += samples;
+  groups_[identity].sides[static_cast<std::size_t>(side)][place].samples += samples;
 }
 
 void FunctionMatches::match() {
-  for (auto& [identity, group] : groups_) match(group);
+  for (auto& [identity, group] : groups_) {
+    match(group.sides);
+    count(group);
+  }
 }
 
 /// Functions at the same positions are the same ones, if all with many samples are. Else the file
 /// changed, and as many functions are the same ones in their order. A function with few samples may
 /// have none in the other recording, so those with many are counted first.
-void FunctionMatches::match(Group& group) {
-  auto& [before, after] = group;
+void FunctionMatches::match(std::array<Places, 2>& sides) {
+  auto& [before, after] = sides;
   if (before.size() <= 1 && after.size() <= 1) return;
   if (has_large_of(before, after) && has_large_of(after, before)) {
     Places all = before;
@@ -77,28 +80,32 @@ void FunctionMatches::match(Group& group) {
   }
 }
 
-std::size_t FunctionMatches::count(const Places& places, std::uint32_t ordinal) noexcept {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      places, [ordinal](const auto& one) { return one.second.ordinal == ordinal; }));
+/// Once for all: a hostile profile has hundreds of thousands of functions of one name.
+void FunctionMatches::count(Group& group) {
+  for (const Side side : {Side::after, Side::before}) {
+    const auto at = static_cast<std::size_t>(side);
+    for (const auto& [place, found] : group.sides[at]) {
+      const auto [numbered, is_first] = group.by_ordinal.try_emplace(found.ordinal);
+      if (is_first) numbered->second.first = place;
+      ++numbered->second.functions[at];
+    }
+  }
 }
 
 FunctionMatches::Match FunctionMatches::of(Side side, const Function& function) const {
   Match match{identity_of(function.kind, function.shown, function.system_name, function.module)};
   const auto group = groups_.find(match.identity);
   if (group == groups_.end()) return match;
-  const Places& own = group->second[static_cast<std::size_t>(side)];
+  const Places& own = group->second.sides[static_cast<std::size_t>(side)];
   const auto found = own.find(place_of(function));
   if (found == own.end()) return match;
   const std::uint32_t ordinal = found->second.ordinal;
-  const auto& [before, after] = group->second;
+  const Numbered& numbered = group->second.by_ordinal.at(ordinal);
   match.identity.ordinal = ordinal;
-  match.functions = std::max(count(before, ordinal), count(after, ordinal));
+  match.functions = std::max(numbered.functions[0], numbered.functions[1]);
   if (ordinal == 0) return match;
-  const auto newest = std::ranges::find_if(
-      after, [ordinal](const auto& one) { return one.second.ordinal == ordinal; });
-  const Place& place = newest == after.end() ? found->first : newest->first;
-  match.line = place.line;
-  match.column = place.column;
+  match.line = numbered.first.line;
+  match.column = numbered.first.column;
   return match;
 }
 

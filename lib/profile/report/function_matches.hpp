@@ -42,9 +42,9 @@ class FunctionMatches {
 
  private:
   struct Place {
-    std::string_view path;
-    std::uint64_t line;
-    std::uint64_t column;
+    std::string_view path = {};
+    std::uint64_t line = 0;
+    std::uint64_t column = 0;
 
     friend auto operator<=>(const Place&, const Place&) = default;
   };
@@ -53,11 +53,20 @@ class FunctionMatches {
     std::uint32_t ordinal = 0;
   };
   using Places = std::map<Place, Found>;
-  using Group = std::array<Places, 2>;
+  /// The functions with one number: on each side how many, and the first of the new version, or
+  /// else of the old one.
+  struct Numbered {
+    std::array<std::size_t, 2> functions = {};
+    Place first;
+  };
+  struct Group {
+    std::array<Places, 2> sides;
+    std::map<std::uint32_t, Numbered> by_ordinal;  ///< after match()
+  };
 
   static Place place_of(const Function& function);
-  static void match(Group& group);
-  static std::size_t count(const Places& places, std::uint32_t ordinal) noexcept;
+  static void match(std::array<Places, 2>& sides);
+  static void count(Group& group);
 
   std::map<FunctionIdentity, Group> groups_;
 };

@@ -284,6 +284,21 @@ TEST_CASE("functions of a script with the same name are told apart", "[report]")
   CHECK((second->old_samples == 280 && second->new_samples == 560));
 }
 
+TEST_CASE("a hundred thousand functions with one name are compared in bounded time",
+          "[report][hostile]") {
+  constexpr std::size_t kMany = 100'000;
+  std::deque<std::string> names;
+  Samples samples;
+  for (std::size_t i = 1; i <= kMany; ++i) {
+    names.push_back("JS:*run /app.js:" + std::to_string(i) + ":3");
+    samples.emplace_back(names.back().c_str(), 1);
+  }
+  const Recorded before(samples, FrameKind::jit);
+  const ReportComparison found = compare(before, before);
+  CHECK(found.functions.empty());
+  CHECK(found.compared == kMany + 1);  // and main
+}
+
 TEST_CASE("functions of a script at the same positions are the same", "[report]") {
   const Recorded before(
       {{"JS:*run /app.js:1:3", 500}, {"JS:*run /app.js:2:3", 1}, {"JS:*run /app.js:3:3", 300}},
