@@ -445,6 +445,7 @@ PerfRecordOptions perf_options(const RecordOptions& options, const std::vector<p
   }
   perf.event = options.event;
   perf.off_cpu = options.off_cpu;
+  perf.omits_bpf_events = perf_record_has(options.perf, "no-bpf-event");
   perf.pids = pids;
   // perf starts the command when it records: how long it needs before that does not count.
   perf.command = options.duration.empty() ? options.command

@@ -203,6 +203,13 @@ std::string output_of(const std::string& path, std::span<const std::string_view>
   return text;
 }
 
+bool perf_record_has(const std::string& perf, std::string_view option) {
+  // A perf that cannot choose prints the help of all options.
+  const std::array<std::string_view, 3> arguments = {"record", "-h", option};
+  const std::string help = output_of(perf, arguments);
+  return help.find("--" + std::string(option) + " ") != std::string::npos;
+}
+
 std::vector<std::string> perf_record_arguments(const PerfRecordOptions& options) {
   // -N: perf copies no files into ~/.debug. jitdumps have the times of the monotonic clock.
   std::vector<std::string> words = {options.perf,   "record",
@@ -212,6 +219,7 @@ std::vector<std::string> perf_record_arguments(const PerfRecordOptions& options)
                                     "--call-graph", options.call_graph};
   if (!options.buffer.empty()) words.insert(words.end(), {"-m", options.buffer});
   if (!options.event.empty()) words.insert(words.end(), {"-e", options.event});
+  if (options.omits_bpf_events) words.emplace_back("--no-bpf-event");
   if (options.off_cpu) words.emplace_back("--off-cpu");
   words.insert(words.end(), {"-o", options.output});
   std::string pids;

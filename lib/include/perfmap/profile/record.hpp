@@ -104,6 +104,9 @@ struct PerfRecordOptions {
   std::string call_graph = "dwarf,32768";
   std::string event = {};  ///< empty: perf's choice
   bool off_cpu = false;
+  /// perf waits up to a second at its end for its list of BPF programs, whose names the kernel's
+  /// symbols have as well. See perf_record_has().
+  bool omits_bpf_events = false;
   /// Size of perf's buffers, for -m: large copies of stacks fill a small one before perf reads it.
   /// Empty: perf's own. Memory is limited for users other than root; see kPerfBuffers.
   std::string buffer = "16M";
@@ -111,6 +114,8 @@ struct PerfRecordOptions {
   std::vector<std::string> command = {};      ///< to be started, and recorded if there are no pids
   std::vector<std::string> environment = {};  ///< NAME=VALUE of the command, and of perf
 };
+/// Whether this perf has an option of perf record, such as "no-bpf-event" (perf 5.1). Runs it.
+PERFMAP_API bool perf_record_has(const std::string& perf, std::string_view option);
 PERFMAP_API std::vector<std::string> perf_record_arguments(const PerfRecordOptions& options);
 
 /// Sizes to try: perf ends with kPerfFailed, before it starts the command, if it may not lock so
