@@ -5,6 +5,8 @@ target_compile_features(perfmap_build_flags INTERFACE cxx_std_20 c_std_99)
 target_compile_options(perfmap_build_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -fno-omit-frame-pointer
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
+  # The page with the flame graph is one literal.
+  $<$<CXX_COMPILER_ID:Clang>:-Wno-overlength-strings>
   $<$<CONFIG:Release,RelWithDebInfo>:-D_FORTIFY_SOURCE=2 -fstack-protector-strong>)
 
 if(PERFMAP_SANITIZE)
@@ -16,6 +18,7 @@ if(PERFMAP_SANITIZE)
     # ASAN_OPTIONS=handle_sigill=1. The data for UBSan's own texts have two million relocations, for which
     # each start of the program takes 0.15 s.
     $<$<CXX_COMPILER_ID:GNU>:-fsanitize-undefined-trap-on-error>
+    $<$<CXX_COMPILER_ID:Clang>:-fsanitize-trap=undefined>
     # gcc's flow analysis warns wrongly about instrumented code.
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   if(PERFMAP_SANITIZE STREQUAL "thread")

@@ -2,10 +2,14 @@
 process at the same time: c_profiler.py PERFMAP PROFILER PROFILED"""
 import collections
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from perf_record import PERF_RECORD
 
 perfmap, profiler, profiled = sys.argv[1:4]
 SECONDS, HERTZ = "4", "499"
@@ -47,7 +51,7 @@ with tempfile.TemporaryDirectory() as work, subprocess.Popen([profiled]) as proc
         target = ["-p", str(process.pid)]
         ours = subprocess.Popen([profiler, *target, "-F", HERTZ, "-d", SECONDS], stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True)
-        perf = subprocess.run(["perf", "record", "-q", "-e", "cpu-clock:u", "-F", HERTZ, "-k", "mono", "--call-graph",
+        perf = subprocess.run([*PERF_RECORD, "-e", "cpu-clock:u", "-F", HERTZ, "-k", "mono", "--call-graph",
                                "dwarf,16384", "-o", data, *target, "--", "sleep", SECONDS], text=True,
                               capture_output=True)
         found, messages = ours.communicate()

@@ -16,6 +16,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from other_user import copy_for_all
+from perf_record import PERF_RECORD
 
 PERFMAP = str(pathlib.Path(sys.argv[1]).resolve())
 WORK_C = """
@@ -45,7 +46,7 @@ PYPY = ("import time\ndef hot(n):\n    s = 0\n    for i in range(n): s += i % 7\
         "while time.process_time() < 0.6: hot(20000)\n")
 ERLANG = ("lists:foldl(fun(X, A) -> lists:sum([Y rem 7 || Y <- lists:seq(1, 1000)]) + A + X end, 0,"
           " lists:seq(1, 5000)), halt().")
-PERF = ["perf", "record", "-q", "-o", "perf.data", "-e", "cpu-clock:u", "-F", "499"]
+PERF = [*PERF_RECORD, "-o", "perf.data", "-e", "cpu-clock:u", "-F", "499"]
 done, left_out = [], []
 
 
@@ -689,7 +690,7 @@ def check_losses_of_others():
     if not shutil.which("sudo"):
         pathlib.Path("bin/sudo").write_text("#!/bin/sh\nexec \"$@\"\n")
         os.chmod("bin/sudo", 0o755)
-    made = run(["perf", "record", "-q", "-o", "perf.data", "-e", "cpu-clock:u", "-F", "2999", "--call-graph",
+    made = run([*PERF_RECORD, "-o", "perf.data", "-e", "cpu-clock:u", "-F", "2999", "--call-graph",
                 "dwarf,32768", "-m", "8", "--", "./good", "0.5"])
     assert made.returncode == 0, made
     os.chmod(HOME.name, 0o755)

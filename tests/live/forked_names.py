@@ -13,6 +13,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/support"))
+from perf_record import PERF_RECORD
 import recorded
 from named_frames import without_doubt
 from recorded import CannotRecord
@@ -24,7 +25,7 @@ UNKNOWN = "[unknown]"
 
 def record(data, command, event="cpu-clock:u", cwd=None):
     """Records with frame pointers: perf uses maps only for those call chains."""
-    perf = ["perf", "record", "-q", "-k", "mono", "-e", event, "-F", "2999", "-g", "-o", str(data), "--",
+    perf = [*PERF_RECORD, "-k", "mono", "-e", event, "-F", "2999", "-g", "-o", str(data), "--",
             *map(str, command)]
     made = subprocess.run(perf, capture_output=True, text=True, cwd=cwd, timeout=120)
     if made.returncode != 0 or not data.exists():

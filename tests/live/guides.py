@@ -21,6 +21,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 from console_blocks import console_blocks, with_blocks
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from perf_record import PERF_RECORD
+
 PERFMAP = pathlib.Path(sys.argv[1]).resolve()
 FILE = re.compile(r"(?s)`([\w./-]+)`:\n+```\w*\n(.*?)```")
 NEEDS = re.compile(r"<!-- needs: (.*?) -->")
@@ -221,7 +224,7 @@ def ci_guide(scratch):
 
 def main():
     with tempfile.TemporaryDirectory() as scratch:
-        probe = subprocess.run(["perf", "record", "-q", "-o", f"{scratch}/probe", "true"],
+        probe = subprocess.run([*PERF_RECORD, "-o", f"{scratch}/probe", "true"],
                                capture_output=True) if shutil.which("perf") else None
         if probe is None or probe.returncode != 0:
             print("perf cannot record here")

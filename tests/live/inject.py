@@ -5,11 +5,15 @@ Exit status 77: perf or node is not installed, or perf may not record.
 """
 import collections
 import os
+import pathlib
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from perf_record import PERF_RECORD
 
 perfmap = os.path.abspath(sys.argv[1])
 PROGRAM = """
@@ -86,12 +90,12 @@ for tool in ("perf", "node"):
         skip(f"no {tool} here")
 with tempfile.TemporaryDirectory() as work:
     os.chdir(work)
-    probe = subprocess.run(["perf", "record", "-q", "-e", "cpu-clock", "-k", "mono", "-o", "probe.data",
+    probe = subprocess.run([*PERF_RECORD, "-e", "cpu-clock", "-k", "mono", "-o", "probe.data",
                             "true"], capture_output=True, text=True)
     if probe.returncode != 0:
         skip(f"perf may not record here: {probe.stderr.splitlines()[:1]}")
     open("app.js", "w").write(PROGRAM)
-    run("perf", "record", "-q", "-e", "cpu-clock", "-F", "499", "-k", "mono", "-g", "-o", "perf.data",
+    run(*PERF_RECORD, "-e", "cpu-clock", "-F", "499", "-k", "mono", "-g", "-o", "perf.data",
         "node", "--perf-prof", "--interpreted-frames-native-stack", "app.js")
     run("perf", "inject", "--jit", "-i", "perf.data", "-o", "theirs.data")
     run(perfmap, "inject", "perf.data", "-o", "ours.data", "--any-owner")
@@ -128,7 +132,7 @@ with tempfile.TemporaryDirectory() as work:
     assert len(lines) >= 10, text[:3000]
     # perf's unwinder gets as far through JIT code as with the files of perf inject.
     os.mkdir("dwarf")
-    run("perf", "record", "-q", "-e", "cpu-clock", "-F", "99", "-k", "mono", "--call-graph",
+    run(*PERF_RECORD, "-e", "cpu-clock", "-F", "99", "-k", "mono", "--call-graph",
         "dwarf,16384", "-o", "dwarf/perf.data", "node", "--perf-prof",
         "--interpreted-frames-native-stack", "app.js")
     frames = {}

@@ -22,7 +22,7 @@ for backend in map jitdump both none; do
 done
 
 command -v perf >/dev/null || { echo "skipped: no perf here"; exit 77; }
-perf record -q -e cpu-clock -k mono -o probe.data true >/dev/null 2>probe.log ||
+perf record -q --no-bpf-event -e cpu-clock -k mono -o probe.data true >/dev/null 2>probe.log ||
   { echo "skipped: perf may not record here: $(head -n 1 probe.log)"; exit 77; }
 
 # The Lisp functions of each stack, innermost first, one stack per line.
@@ -44,7 +44,7 @@ check() {
   [ "$deep" -ge 5 ] || exit 1
 }
 
-perf record -q -e cpu-clock -F 5000 -g -o perf.data "$interpreter" map demo.lisp >out.txt
+perf record -q --no-bpf-event -e cpu-clock -F 5000 -g -o perf.data "$interpreter" map demo.lisp >out.txt
 cmp expected.txt out.txt
 stacks -i perf.data >stacks.txt
 perf script -i perf.data -F pid | sort -un | while read -r pid; do rm -f "/tmp/perf-$pid.map"; done
@@ -52,7 +52,7 @@ check "map"
 
 perf version --build-options | grep -qE '(libdw-dwarf-unwind|libunwind): \[ on' ||
   { echo "this perf does not unwind"; exit 0; }
-perf record -q -e cpu-clock -F 2000 -k mono --call-graph dwarf,16384 -o perf.data \
+perf record -q --no-bpf-event -e cpu-clock -F 2000 -k mono --call-graph dwarf,16384 -o perf.data \
   "$interpreter" jitdump demo.lisp "$work" >out.txt
 cmp expected.txt out.txt
 perf inject --jit -i perf.data -o jitted.data

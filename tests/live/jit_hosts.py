@@ -17,6 +17,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from perf_record import PERF_RECORD
 import stack_checks  # noqa: E402
 
 host, perfmap = sys.argv[1], os.path.abspath(sys.argv[2])
@@ -62,7 +63,7 @@ def jit_names(sample):
 
 def compare(what, expected, command, cwd, is_dump=False):
     """Records the command. `expected`: stacks of names, the leaf first, that have to be there."""
-    run("perf", "record", "-q", "-k", "mono", "-e", "cpu-clock:u", "-F", "1999", "-g", "-o", "host.data", "--", *command,
+    run(*PERF_RECORD, "-k", "mono", "-e", "cpu-clock:u", "-F", "1999", "-g", "-o", "host.data", "--", *command,
         cwd=cwd)
     data = cwd / "host.data"
     pids = set(run("perf", "script", "-i", data, "-F", "pid").split())
@@ -149,7 +150,7 @@ def interpreter(work):
 need("perf")
 with tempfile.TemporaryDirectory() as scratch:
     folder = pathlib.Path(scratch)
-    probe = subprocess.run(["perf", "record", "-q", "-e", "cpu-clock:u", "-k", "mono", "-o", folder / "probe.data", "true"],
+    probe = subprocess.run([*PERF_RECORD, "-e", "cpu-clock:u", "-k", "mono", "-o", folder / "probe.data", "true"],
                            capture_output=True, text=True)
     if probe.returncode != 0:
         skip(f"perf may not record here: {probe.stderr.splitlines()[:1]}")

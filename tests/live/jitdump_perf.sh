@@ -9,11 +9,11 @@ command -v perf >/dev/null || { echo "skipped: no perf here"; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-perf record -q -e cpu-clock -k mono -o probe.data true >/dev/null 2>probe.log ||
+perf record -q --no-bpf-event -e cpu-clock -k mono -o probe.data true >/dev/null 2>probe.log ||
   { echo "skipped: perf may not record here: $(head -n 1 probe.log)"; exit 77; }
 
 status=0
-perf record -q -e cpu-clock -k mono --call-graph dwarf,1024 -o perf.data "$jit" "$work" 300 ||
+perf record -q --no-bpf-event -e cpu-clock -k mono --call-graph dwarf,1024 -o perf.data "$jit" "$work" 300 ||
   status=$?
 [ $status -ne 77 ] || { echo "skipped: the example knows no code for this machine"; exit 77; }
 [ $status -eq 0 ]

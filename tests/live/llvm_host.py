@@ -15,6 +15,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "support"))
+from perf_record import PERF_RECORD
 import stack_checks  # noqa: E402
 
 EXAMPLE = pathlib.Path(__file__).resolve().parent.parent.parent / "examples/llvm"
@@ -58,7 +59,7 @@ def build_host():
 def record(kind):
     """Returns the samples of perf script, our samples, and the text of the latter."""
     data = f"{kind}.data"
-    said = run("perf", "record", "-q", "-k", "mono", "-e", "cpu-clock", "-F", "499", "-g", "-o", data,
+    said = run(*PERF_RECORD, "-k", "mono", "-e", "cpu-clock", "-F", "499", "-g", "-o", data,
                "./host", "work.bc", kind, "3", ".")
     maps.append(pathlib.Path(f"/tmp/perf-{said.split()[0]}.map"))
     theirs = data
@@ -103,7 +104,7 @@ assert 5 < len(lines) < 40, len(lines)
 print(f"perfmap_listener.hpp: {len(lines)} lines")
 with tempfile.TemporaryDirectory() as work:
     os.chdir(work)
-    probe = subprocess.run(["perf", "record", "-q", "-e", "cpu-clock", "-k", "mono", "-o",
+    probe = subprocess.run([*PERF_RECORD, "-e", "cpu-clock", "-k", "mono", "-o",
                             "probe.data", "true"], capture_output=True, text=True)
     if probe.returncode != 0:
         skip(f"perf may not record here: {probe.stderr.splitlines()[:1]}")

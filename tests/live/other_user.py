@@ -19,11 +19,12 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/support"))
 from named_frames import compare, run, skip
+from perf_record import PERF_RECORD
 
 PERFMAP = str(pathlib.Path(sys.argv[1]).resolve())
 USER = 65534
 AS_USER = ["setpriv", "--reuid", str(USER), "--regid", str(USER), "--clear-groups"]
-RECORD = ["perf", "record", "-q", "-e", "cpu-clock:u", "-F", "499", "-g"]
+RECORD = [*PERF_RECORD, "-e", "cpu-clock:u", "-F", "499", "-g"]
 PROGRAM = """
 function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
 function words(n) { let s = ''; for (let i = 0; i < n; ++i) s += 'w' + (i * 7919 % n); return s.length; }

@@ -20,6 +20,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/support"))
 from named_frames import compare, run, skip
+from perf_record import PERF_RECORD
 
 PERFMAP = str(pathlib.Path(sys.argv[1]).resolve())
 ADVICE = "JITDUMPDIR=/tmp postgres -c jit_profiling_support=on ..."
@@ -93,7 +94,7 @@ def has_events(pid):
 
 def record(session, data):
     """Runs queries in the session while perf records; the caller ends the session or perf."""
-    perf = subprocess.Popen(["perf", "record", "-q", "-e", "cpu-clock:u", "-F", "499", "-k", "mono", "-g", "-o", data,
+    perf = subprocess.Popen([*PERF_RECORD, "-e", "cpu-clock:u", "-F", "499", "-k", "mono", "-g", "-o", data,
                              "-p", str(session.pid)], stdout=subprocess.DEVNULL)
     while not has_events(perf.pid):
         assert perf.poll() is None
@@ -160,7 +161,7 @@ with tempfile.TemporaryDirectory(dir="/var/tmp") as directory:
     os.chown(place, user.pw_uid, user.pw_gid)
     os.chmod(place, 0o755)
     os.chdir(place)
-    probe = subprocess.run(["perf", "record", "-q", "-e", "cpu-clock:u", "-k", "mono", "-o", "probe.data", "true"],
+    probe = subprocess.run([*PERF_RECORD, "-e", "cpu-clock:u", "-k", "mono", "-o", "probe.data", "true"],
                            capture_output=True, text=True)
     if probe.returncode != 0:
         skip(f"perf may not record here: {probe.stderr.splitlines()[:1]}")

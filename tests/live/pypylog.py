@@ -15,6 +15,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/support"))
+from perf_record import PERF_RECORD
 import pypylog
 
 PERFMAP = sys.argv[1]
@@ -64,7 +65,7 @@ def record(place):
     program, log, data = place / "program.py", place / "run.pypylog", place / "perf.data"
     program.write_text(PROGRAM)
     made = subprocess.run(
-        ["perf", "record", "-q", "-k", "mono", "-e", "cpu-clock", "-F", "499", "-g", "-o", data, "pypy3", program],
+        [*PERF_RECORD, "-k", "mono", "-e", "cpu-clock", "-F", "499", "-g", "-o", data, "pypy3", program],
         env={**os.environ, "PYPYLOG": f"jit-log-opt,jit-backend,jit-summary:{log}"}, capture_output=True, text=True,
         timeout=60)
     if made.returncode != 0 or not data.exists():

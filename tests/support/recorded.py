@@ -2,6 +2,7 @@
 import pathlib
 import shutil
 import subprocess
+from perf_record import PERF_RECORD
 
 SOURCES = pathlib.Path(__file__).resolve().parent / "recorded"
 
@@ -33,7 +34,7 @@ def record(data, command, frequency=999, stack=16384, cwd=None, timeout=120, opt
         if not shutil.which(needed):
             raise CannotRecord(f"there is no {needed}")
     partial = pathlib.Path(f"{data}.partial").resolve()
-    perf = ["perf", "record", "-q", "-k", "mono", "-e", "cpu-clock:u", "-F", str(frequency),
+    perf = [*PERF_RECORD, "-k", "mono", "-e", "cpu-clock:u", "-F", str(frequency),
             "--call-graph", call_graph or f"dwarf,{stack}", "-o", str(partial), *options, "--", *map(str, command)]
     try:
         made = subprocess.run(perf, capture_output=True, text=True, cwd=cwd, timeout=timeout)

@@ -12,6 +12,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from json_schema import check
+from perf_record import PERF_RECORD
 
 PERFMAP = str(pathlib.Path(sys.argv[1]).resolve())
 SCHEMA = json.loads((pathlib.Path(__file__).resolve().parents[2] /
@@ -37,7 +38,7 @@ def run(*words, cwd, expected=0, env=None):
 def skip_without_perf():
     """Ends the test with status 77 if perf cannot record."""
     with tempfile.TemporaryDirectory() as cwd:
-        probe = subprocess.run(["perf", "record", "-q", "-o", f"{cwd}/probe", "true"],
+        probe = subprocess.run([*PERF_RECORD, "-o", f"{cwd}/probe", "true"],
                                capture_output=True) if shutil.which("perf") else None
     if probe is None or probe.returncode != 0:
         print("perf cannot record here")

@@ -32,7 +32,7 @@ std::optional<std::uint64_t> dump_pid_in(std::string_view path) noexcept {
   constexpr std::string_view kDigits = "0123456789";
   // Of mkstemp(3).
   constexpr std::size_t kRandom = 6;
-  constexpr std::string_view kLetters =
+  static constexpr std::string_view kLetters =
       "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
   if (const auto pid = kDumpName.pid_in(path)) return pid;
   std::string_view name = path.substr(path.rfind('/') + 1);  // npos + 1 is 0

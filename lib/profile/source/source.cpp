@@ -493,7 +493,7 @@ Result<void> check_time(const Jitdump& dump, std::uint64_t time) {
 
 Result<Map> map_of(OpenedInput opened, const SourceOptions& options, Opening* opening,
                    std::uint64_t time) {
-  if (opening != nullptr) *opening = {opened.written_kind(), opened.input.text().size(), 0};
+  if (opening != nullptr) *opening = {opened.written_kind(), opened.input.text().size(), {}};
   if (opened.kind == SourceKind::json) return map_of_json(opened.input, opening);
   if (opened.kind == SourceKind::jitdump) {
     return map_of_dump(dump_of(std::move(opened), options), options, opening, time);
