@@ -41,10 +41,16 @@ if(PERFMAP_WRITER_ONLY)
   return()
 endif()
 
-install(FILES README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# The links between pages need the same directories as here.
+install(FILES README.md CONTRIBUTING.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs
   FILES_MATCHING PATTERN "*.md" PATTERN "*.png" PATTERN man EXCLUDE PATTERN schema EXCLUDE)
 install(DIRECTORY docs/schema DESTINATION ${CMAKE_INSTALL_DATADIR}/perfmap)
+file(RELATIVE_PATH docs_to_schema ${CMAKE_INSTALL_FULL_DOCDIR}/docs
+  ${CMAKE_INSTALL_FULL_DATADIR}/perfmap/schema)
+file(CREATE_LINK ${docs_to_schema} ${CMAKE_CURRENT_BINARY_DIR}/schema SYMBOLIC)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/schema DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs)
 
 install(FILES completions/perfmap.bash
   DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME perfmap)

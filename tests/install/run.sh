@@ -14,6 +14,12 @@ for file in share/bash-completion/completions/perfmap share/zsh/site-functions/_
   share/doc/perfmap/docs/diagnostics.md share/perfmap/schema/perfmap.lint-1.json; do
   test -s "$work/prefix/$file"
 done
+# Each link to another file.
+doc=$work/prefix/share/doc/perfmap
+grep -Hro '](\(\.\./\)*[a-zA-Z][a-zA-Z0-9_./-]*[)#]' --include='*.md' "$doc" | while IFS=: read -r page link; do
+  link=${link#](}
+  test -e "$(dirname "$page")/${link%?}" || { echo "$page links to ${link%?}, which is not installed"; exit 1; }
+done
 
 cmake -S "$source/tests/install/cpp" -B "$work/cpp" -G Ninja -DCMAKE_PREFIX_PATH="$work/prefix" \
   -DEXAMPLES="$source/examples" >/dev/null
