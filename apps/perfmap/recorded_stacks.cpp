@@ -214,9 +214,9 @@ std::string reason_for_no_lines(const FrameFunction& function,
 
 namespace {
 
-/// The first word that begins with "--".
+/// The first word that begins with "-".
 std::string_view option_of(std::string_view command) {
-  const std::size_t begin = std::min(command.find("--"), command.size());
+  const std::size_t begin = std::min(command.find(" -"), command.size() - 1) + 1;
   return command.substr(begin, command.find(' ', begin) - begin);
 }
 
@@ -269,12 +269,14 @@ std::string note_of_inlining(const FrameFunction& function, const Recording& rec
   const DecodedName name =
       decode_name(function.system_name.empty() ? function.name : function.system_name);
   const Tier* const tier = find_tier(function.tier);
-  const bool is_optimized = tier != nullptr && !tier->is_own_code &&
-                            (tier->code == TierClass::middle || tier->code == TierClass::optimized);
+  // The JVM's methods have no tier.
+  const bool is_optimized =
+      tier == nullptr || (!tier->is_own_code &&
+                          (tier->code == TierClass::middle || tier->code == TierClass::optimized));
   const std::string_view command = runtime_info(name.runtime).guide.inlining_off;
-  const std::string_view option = option_of(command);
+  if (!is_optimized || command.empty() || !name.inline_chain.empty()) return "";
   const std::vector<std::string>& started = recording.facts().command_line;
-  if (!is_optimized || option.empty() || std::ranges::count(started, option) != 0) return "";
+  if (std::ranges::count(started, option_of(command)) != 0) return "";
   return "'" + one_line(function.name, true) +
          "' may contain inlined functions, which have no names here: their samples count as its "
          "own ('" +

@@ -255,6 +255,7 @@ constinit const RuntimeInfo kHotspot = {
               .names = "compiled methods, stubs",
               .lines = "the JVM's perf map has no source lines; an agent that writes a jitdump, "
                        "such as perf's libperf-jvmti.so, adds them",
+              .inlining_off = "java -XX:-Inline App",
               .tested = "17",
               .recorded = "100 % of stacks to the root, 100 % of JIT frames named"},
 };

@@ -270,8 +270,8 @@ struct NamingGuide {
   std::string_view names = {};   ///< the code that has names then
   /// Why a function has no source line, or no file, and what adds them; empty: it has both.
   std::string_view lines = {};
-  /// A command with the option, of the form --name, that stops its compilers from inlining
-  /// functions, which its names do not show; empty: its names show them, or that is unknown.
+  /// A command with the option, its second word, that stops its compilers from inlining functions,
+  /// which its names do not show; empty: its names show them, or that is unknown.
   std::string_view inlining_off = {};
   std::string_view since = {};  ///< the first release; empty: that of its maps
   /// The releases whose files perfmap was tested with; empty: none.
