@@ -5,7 +5,8 @@ program with a fixed amount of work. Prints the median of the processor time tha
 until perf ends, which is what a recorded program competes with, as a share of all that plain perf record
 and its program use. Then it prints the paired differences of the processor time, user and system, of all
 processes together: until perf ends, and in total, which includes the analysis that perfmap prints at the
-end. Those vary with the machine.
+end. Those vary with the machine. At the end it prints how long the first answer takes: from the end of a
+Node.js program that ran for 10 s until `perfmap record` has ended, and `perfmap report` after it.
 """
 import json
 import os
@@ -31,6 +32,9 @@ function hot(n) { let s = 0; for (let i = 0; i < n; i++) s += Math.sqrt(i) * (i 
 let x = 0;
 for (let i = 0; i < 1300; i++) x += hot(1000000);
 if (!(x > 0)) process.exit(1);
+"""
+TEN_SECONDS = NODE.replace("i < 1300", "Date.now() < end").replace("let x = 0", "let x = 0; const end = Date.now() + 10000") + """
+console.log(Date.now() / 1000);
 """
 
 
@@ -97,6 +101,22 @@ def compare(title, command, cwd):
           f"{PAIRS} pairs", flush=True)
 
 
+def first_answer(cwd):
+    (cwd / "ten.js").write_text(TEN_SECONDS)
+    recorded, reported = [], []
+    for i in range(PAIRS):
+        done = subprocess.run([PERFMAP, "record", "-q", "-o", f"ten{i}", "--", "node", "ten.js"], cwd=cwd, check=True,
+                              capture_output=True, text=True)
+        recorded.append(time.time() - float(done.stdout))
+        before = time.time()
+        subprocess.run([PERFMAP, "report", f"ten{i}"], cwd=cwd, check=True, capture_output=True)
+        reported.append(time.time() - before)
+        shutil.rmtree(cwd / f"ten{i}")
+    both = [a + b for a, b in zip(recorded, reported)]
+    print(f"first answer after 10 s of Node.js: {statistics.median(both):.2f} s ({min(both):.2f} to {max(both):.2f}); record "
+          f"ends after {statistics.median(recorded):.2f} s, report takes {statistics.median(reported):.2f} s", flush=True)
+
+
 def main():
     with tempfile.TemporaryDirectory() as place:
         cwd = pathlib.Path(place).resolve()
@@ -106,6 +126,7 @@ def main():
         if shutil.which("node"):
             (cwd / "hot.js").write_text(NODE)
             compare("Node.js", ["node", "hot.js"], cwd)
+            first_answer(cwd)
 
 
 main()
