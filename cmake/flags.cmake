@@ -18,7 +18,6 @@ if(PERFMAP_SANITIZE)
     # ASAN_OPTIONS=handle_sigill=1. The data for UBSan's own texts have two million relocations, for which
     # each start of the program takes 0.15 s.
     $<$<CXX_COMPILER_ID:GNU>:-fsanitize-undefined-trap-on-error>
-    $<$<CXX_COMPILER_ID:Clang>:-fsanitize-trap=undefined>
     # gcc's flow analysis warns wrongly about instrumented code.
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   if(PERFMAP_SANITIZE STREQUAL "thread")

@@ -101,7 +101,7 @@ std::vector<std::uint64_t> ids_in(std::string_view index) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < 2) return 0;
   const std::string bytes(reinterpret_cast<const char*>(data) + 2, size - 2);
-  const std::size_t index_size = std::min<std::size_t>(data[0] | data[1] << 8, bytes.size());
+  const std::size_t index_size = std::min<std::size_t>(data[0] + 256U * data[1], bytes.size());
   const std::string index = bytes.substr(0, index_size);
   const std::string contents = bytes.substr(index_size);
   std::vector<std::pair<std::string, std::string>> sections{{".debug_cu_index", index}};
