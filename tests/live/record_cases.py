@@ -118,6 +118,30 @@ def logs_without_a_directory_are_not_printed(cwd):
         assert len(read_manifest(f"{cwd}/{name}")["files"]) == 1, done.stderr
 
 
+def logs_of_scripts_are_not_printed(cwd):
+    """Node.js is started in another directory, or as another user, after the script began."""
+    hot = f"{cwd}/hot.js"
+    commands = {"moved1": ["sh", "-c", f"cd /proc && exec node {hot} 1"],
+                "moved2": ["sh", "-c", 'cd "$1" && exec node "$2" 1', "sh", "/proc", hot],
+                "moved3": ["env", "-C", "/proc", "node", hot, "1"]}
+    if os.geteuid() == 0:
+        closed = pathlib.Path(cwd, "closed")
+        closed.mkdir(mode=0o711)
+        as_nobody = f"setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups node {hot} 1"
+        (closed / "start").write_text(f"#!/bin/sh\ncd {closed}\nexec {as_nobody}\n")
+        os.chmod(closed / "start", 0o755)
+        commands |= {"user4": as_nobody.split(), "user5": [f"{closed}/start"], "user6": ["sh", "-c", f"exec {as_nobody}"]}
+    for name, command in commands.items():
+        done = run("record", "-o", f"{cwd}/{name}", "--", *command, cwd=f"{cwd}/closed" if name.startswith("user") else cwd)
+        assert done.stdout == "done true\n", (command, done)
+        row = totals(name, cwd, "node")
+        assert row["unnamed_jit_frames"] <= 0.01 * row["frames"], (command, row)
+    # A script that says where it starts Node.js gets all names, also of regular expressions.
+    match = "const s = 'ab1'.repeat(1e5), end = Date.now() + 1000; while (Date.now() < end) s.replace(/[a-z]+([0-9])/g, '')"
+    done = run("record", "-o", "regexp1", "--", "sh", "-c", 'node -e "$0"', match, cwd=cwd)
+    assert any("[a-z]+([0-9])" in ";".join(frames) for frames, _ in stacks("regexp1", cwd)), done.stderr
+
+
 def variables_of_scripts_are_one_line(cwd):
     words = ["record", "--runtime", "node,pypy", "-o", "lines1", "sh", "-c", "true"]
     told = run(*words, cwd=cwd).stderr
@@ -274,7 +298,8 @@ def main():
                (restarts_are_named, "node"), (logs_elsewhere_are_removed, "node")],
               [(readers_that_go_end_nothing, None), (empty_recordings_have_a_reason, None),
                (zombies_are_named_so, None), (dumps_in_working_directories_are_removed, "node"),
-               (variables_of_scripts_are_one_line, "node"), (logs_without_a_directory_are_not_printed, "node"), (failures_of_perf_have_a_reason, None),
+               (variables_of_scripts_are_one_line, "node"), (logs_without_a_directory_are_not_printed, "node"), (logs_of_scripts_are_not_printed, "node"),
+               (failures_of_perf_have_a_reason, None),
                (smaller_buffers_are_tried, None), (fifos_do_not_hang_perf, None), (erlang_is_named, "erl"),
                (php_is_named, "php"), (other_users_are_named, "node")]])
 
