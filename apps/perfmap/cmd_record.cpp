@@ -257,9 +257,9 @@ void Watcher::look() {
   std::erase(children, perf_.pid());
   adopter_.reap(children);
   for (const std::vector<pid_t>& some : {pids, children}) {
-    session_.mounts.look(some);
     session_.users.look(some);
     session_.places.look(some);
+    session_.mounts.look(some, session_.places);
   }
   for (const std::string& path : perf_.pass_fifos(session_.users, roots_)) {
     console_.warn(path + " is a FIFO, in which perf would hang: perf was given an empty map");

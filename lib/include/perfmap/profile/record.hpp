@@ -327,6 +327,8 @@ class PERFMAP_API RecordedPlaces {
   /// may change to others.
   void look(std::span<const pid_t> pids);
   const std::vector<Place>& places() const noexcept { return places_; }
+  /// The pid of a process in its innermost namespace; its own if that is not known.
+  pid_t inner_pid(pid_t pid) const;
   /// Whether a file that is named by this pid may be of that process.
   bool is_pid_of(pid_t named, pid_t pid) const;
 
@@ -350,8 +352,11 @@ class PERFMAP_API NameKeeper {
   std::size_t add_logs(const std::string& written, std::span<const ProcessInfo> processes,
                        const RecordedUsers& users);
 
+  /// A file that is not copied, although it names code.
+  void refuse(Error why) { failures_.push_back(std::move(why)); }
+
   const std::vector<KeptFile>& files() const noexcept { return files_; }
-  /// Copies that could not be written.
+  /// Copies that could not be written, and refused files.
   const std::vector<Error>& failures() const noexcept { return failures_; }
 
  private:
@@ -408,9 +413,9 @@ class PERFMAP_API ModuleKeeper {
   std::vector<Error> failures_;
 };
 
-/// Processes with another /tmp than the caller's, as in containers. Their maps and jitdumps are
-/// gone when the last process of the container ends, unless a descriptor holds the directory. One
-/// thread at a time.
+/// Processes with another /tmp than the caller's, as in containers, or in another pid namespace,
+/// whose maps and jitdumps have the name of another pid. Those of a container are gone when its
+/// last process ends, unless a descriptor holds the directory. One thread at a time.
 class PERFMAP_API ForeignMounts {
  public:
   explicit ForeignMounts(Roots roots = {});
@@ -418,15 +423,17 @@ class PERFMAP_API ForeignMounts {
   ForeignMounts& operator=(ForeignMounts&&) = delete;
   ~ForeignMounts();
 
-  /// Holds the /tmp of those of the processes that have another one now; at most 256 of them. To be
-  /// called again while the processes live, because they may mount it later.
-  void look(std::span<const pid_t> pids);
+  /// Holds the /tmp of such processes; at most 256 of them. To be called again while the processes
+  /// live, because they may mount it later. `places` has looked at them, too.
+  void look(std::span<const pid_t> pids, const RecordedPlaces& places);
   /// Copies the files of held processes that were recorded and have ended. A file must be regular,
-  /// have one name, and belong to the process's user or root. Returns the number of copies.
+  /// have one name, belong to the process's user or root, and not be older than the process. If
+  /// several processes wrote it, it is refused. Returns the number of copies.
   std::size_t keep(NameKeeper& keeper, std::span<const ProcessInfo> processes) const;
 
  private:
   struct Held;
+  class Search;
   Roots roots_;
   std::vector<Held> held_;
 };
