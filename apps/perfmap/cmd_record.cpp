@@ -156,14 +156,20 @@ Result<Target> target_of(const RecordOptions& options) {
 volatile std::sig_atomic_t interrupts = 0;
 volatile std::sig_atomic_t sent_signal = 0;  // by a process: a terminal signals the whole group
 
+/// What the handler of the fourth signal writes.
+std::string last_words;
+
 /// While it lives, Ctrl-C, SIGTERM and a closed terminal end the recording, not this program, which
 /// then saves the names. The fourth signal ends the program at once. A reader of messages that has
 /// gone ends nothing.
 class InterruptGuard {
  public:
-  InterruptGuard() {
+  explicit InterruptGuard(const std::string& directory) {
     interrupts = 0;
     sent_signal = 0;
+    last_words = "perfmap: error: ended by the fourth signal, before the names were saved: " +
+                 one_line(directory, true) +
+                 " has what perf has written until now (perf and the command may go on)\n";
     struct sigaction action {};
     action.sa_flags = SA_SIGINFO;
     action.sa_sigaction = [](int signal, siginfo_t* info, void*) {
@@ -171,7 +177,10 @@ class InterruptGuard {
       constexpr int kStatusOfSignal = 128;
       interrupts = interrupts + 1;
       if (info->si_code != SI_KERNEL) sent_signal = signal;
-      if (interrupts > kMaxIgnored) ::_exit(kStatusOfSignal + signal);
+      if (interrupts <= kMaxIgnored) return;
+      [[maybe_unused]] const ssize_t written =
+          ::write(STDERR_FILENO, last_words.data(), last_words.size());
+      ::_exit(kStatusOfSignal + signal);
     };
     for (std::size_t i = 0; i < kEnds.size(); ++i) ::sigaction(kEnds[i], &action, &before_[i]);
     action.sa_flags = 0;
@@ -200,8 +209,9 @@ struct Session {
   NamingPlan plan;
   PerfRecordOptions perf;
   std::int64_t began_ns = 0;
-  int status = 0;  // of perf, and of the command
-  int signal = 0;  // that ended them
+  std::optional<HeldProcess> command = {};  // as soon as it was seen
+  ProcessEnd end = {};                      // of the command; of perf, if that is not known
+  ProcessEnd perf_end = {};
   std::chrono::steady_clock::duration lasted{};
   std::vector<pid_t> asked = {};  // see LeftFiles
   ForeignMounts mounts = ForeignMounts();
@@ -215,8 +225,8 @@ class Watcher {
   Watcher(PerfRun& perf, Session& session, const Console& console)
       : perf_(perf), session_(session), console_(console) {}
 
-  /// Returns perf's exit status.
-  int wait_for_end();
+  /// Returns how perf ended.
+  ProcessEnd wait_for_end();
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -224,7 +234,10 @@ class Watcher {
 
   bool has_command() const noexcept { return session_.pids.empty(); }
   void look();
-  void stop();
+  void find_command();
+  void handle_signal();
+  bool pass_signal();
+  void stop_perf();
   void wait_for_signaled();
 
   PerfRun& perf_;
@@ -234,24 +247,35 @@ class Watcher {
   Roots roots_ = roots_from_environment();
   std::vector<pid_t> signaled_;
   int seen_ = 0;  // of `interrupts`
-  Clock::time_point stopped_;
+  Clock::time_point passed_;
+  std::optional<Clock::time_point> stopped_;
 };
 
-int Watcher::wait_for_end() {
+ProcessEnd Watcher::wait_for_end() {
   constexpr int kMoment = 50;
   constexpr int kMomentsPerLook = 4;
   for (int moment = 0;; ++moment) {
-    if (const auto status = perf_.wait(kMoment)) {
+    if (const auto end = perf_.wait(kMoment)) {
       wait_for_signaled();
       adopter_.reap(descendants_of({::getpid()}));
-      return *status;
+      return *end;
     }
     if (moment % kMomentsPerLook == 0) look();
-    if (interrupts != seen_) stop();
+    if (interrupts != seen_) handle_signal();
+    const bool is_asked = seen_ != 0 && !stopped_;
+    if (is_asked && Clock::now() - passed_ > kPatience) stop_perf();
   }
 }
 
+/// perf starts it, and nothing else.
+void Watcher::find_command() {
+  if (!has_command() || session_.command) return;
+  const std::vector<pid_t> children = descendants_of({perf_.pid()});
+  if (!children.empty()) session_.command.emplace(children.front());
+}
+
 void Watcher::look() {
+  find_command();
   const std::vector<pid_t> pids = has_command() ? std::vector{perf_.pid()} : session_.pids;
   std::vector<pid_t> children = descendants_of(has_command() ? std::vector{::getpid()} : pids);
   std::erase(children, perf_.pid());
@@ -266,20 +290,36 @@ void Watcher::look() {
   }
 }
 
-/// A terminal signals all processes of its group, but another process this one alone.
-void Watcher::stop() {
+/// A terminal signals all processes of its group, but another process this one alone. Returns
+/// whether the command got the signal from here.
+bool Watcher::pass_signal() {
+  const int signal = sent_signal;
+  if (signal == 0 || !has_command()) return false;
+  sent_signal = 0;
+  find_command();
+  const std::vector<pid_t> got = signal_descendants(signal, perf_.pid());
+  signaled_.insert(signaled_.end(), got.begin(), got.end());
+  return session_.command && std::ranges::find(got, session_.command->pid()) != got.end();
+}
+
+/// When the command ends, perf ends by itself, as the command did. perf that gets a signal ends by
+/// that one, and terminates the command.
+void Watcher::handle_signal() {
   const bool is_first = seen_ == 0;
   seen_ = interrupts;
-  if (const int signal = sent_signal; signal != 0 && has_command()) {
-    sent_signal = 0;
-    for (const pid_t pid : signal_descendants(signal, perf_.pid())) signaled_.push_back(pid);
-  }
-  if (is_first) {
-    perf_.stop();
-    stopped_ = Clock::now();
-  } else if (Clock::now() - stopped_ > kPatience) {
+  const bool is_passed = pass_signal();
+  if (is_first && is_passed) {
+    passed_ = Clock::now();
+  } else if (!stopped_) {
+    stop_perf();
+  } else if (Clock::now() - *stopped_ > kPatience) {
     ::kill(perf_.pid(), SIGKILL);  // it hangs, for example in a FIFO of another process
   }
+}
+
+void Watcher::stop_perf() {
+  perf_.stop();
+  stopped_ = Clock::now();
 }
 
 /// What a process writes at its end is kept, too, and its files are removed only after that.
@@ -657,12 +697,13 @@ std::string processes_text(const Kept& kept) {
 
 /// Nothing if the command ended well, or because the user ended the recording.
 std::string end_text(const Session& session) {
-  if (session.options.command.empty() || interrupts != 0 || session.status == 0) return {};
+  if (session.options.command.empty() || interrupts != 0 || session.end.status == 0) return {};
   const std::string who = short_name(session.options);
-  if (session.signal == 0) return who + " exited with " + std::to_string(session.status);
-  const char* const name = ::sigabbrev_np(session.signal);
+  const auto [status, signal] = session.end;
+  if (signal == 0) return who + " exited with " + std::to_string(status);
+  const char* const name = ::sigabbrev_np(signal);
   return who + " ended by " +
-         (name == nullptr ? "signal " + std::to_string(session.signal) : std::string("SIG") + name);
+         (name == nullptr ? "signal " + std::to_string(signal) : std::string("SIG") + name);
 }
 
 /// Why there are no samples, and what to do.
@@ -719,11 +760,11 @@ ExitCode fail_without_recording(const Session& session, const Error& error,
                                 const Console& console) {
   session.runtime.remove();
   session.directory.discard();
-  const std::string why = session.status == 0 ? error.message
-                          : interrupts != 0   ? ""
-                                              : why_perf_failed(session.perf);
+  const std::string why = session.perf_end.status == 0 ? error.message
+                          : interrupts != 0            ? ""
+                                                       : why_perf_failed(session.perf);
   return console.fail("there is no recording: perf record ended with status " +
-                      std::to_string(session.status) + (why.empty() ? "" : ": " + why));
+                      std::to_string(session.perf_end.status) + (why.empty() ? "" : ": " + why));
 }
 
 RecordingManifest manifest_of(const Session& session) {
@@ -731,7 +772,7 @@ RecordingManifest manifest_of(const Session& session) {
           .pids = session.pids,
           .perf = perf_record_arguments(session.perf),
           .variables = session.plan.variables,
-          .exit_status = session.status};
+          .exit_status = session.end.status};
 }
 
 /// Runs `perfmap stacks`, whose notes the summary has already. The page is in the directory, or, as
@@ -780,12 +821,15 @@ Result<void> record(Session& session, const Console& console) {
     Result<PerfRun> perf = PerfRun::start(session.perf);
     if (!perf) return Failure(perf.error());
     const auto began = std::chrono::steady_clock::now();
-    session.status = Watcher(*perf, session, console).wait_for_end();
+    session.command.reset();
+    session.perf_end = session.end = Watcher(*perf, session, console).wait_for_end();
     session.lasted = std::chrono::steady_clock::now() - began;
-    session.signal = perf->signal();
+    // perf that gets a signal ends by that one, in whatever way the command ends.
+    const auto end = session.command ? session.command->end() : std::nullopt;
+    if (end && interrupts != 0) session.end = *end;
     std::error_code error;
     const bool has_begun = std::filesystem::file_size(session.perf.output, error) != 0 || error;
-    if (session.status != kPerfFailed || has_begun || interrupts != 0) break;
+    if (session.perf_end.status != kPerfFailed || has_begun || interrupts != 0) break;
   }
   return {};
 }
@@ -803,7 +847,7 @@ ExitCode finish(Session& session, const Target& target, const Console& console) 
   print_summary(*kept, session, target.shown(), console);
   if (page && !*page) return console.fail(page->error());
   if (page) open_page(**page, console);
-  return session.options.propagate ? static_cast<ExitCode>(session.status) : ExitCode::ok;
+  return session.options.propagate ? static_cast<ExitCode>(session.end.status) : ExitCode::ok;
 }
 
 ExitCode run(const RecordOptions& options, const Console& console) {
@@ -818,7 +862,7 @@ ExitCode run(const RecordOptions& options, const Console& console) {
   if (!possible) return console.fail(possible.error());
   const Result<Target> target = target_of(options);
   if (!target) return console.fail(target.error());
-  const InterruptGuard guard;
+  const InterruptGuard guard(target->directory);
   const Result<RecordingDirectory> directory = RecordingDirectory::create(target->directory);
   if (!directory) return console.fail(directory.error());
   RuntimeDirectory runtime(*directory, roots_from_environment().tmp);
@@ -829,7 +873,7 @@ ExitCode run(const RecordOptions& options, const Console& console) {
     return console.fail(plan.error());
   }
   say_plan(options, *plan, console);
-  Session session{options, pids, *directory, runtime, *std::move(plan), {}, file_time_now(), 0};
+  Session session{options, pids, *directory, runtime, *std::move(plan), {}, file_time_now()};
   session.perf = perf_options(options, pids, *directory, session.plan);
   {
     LivingNames living(pids, console);

@@ -223,6 +223,33 @@ def repeated_signals_keep_the_names(cwd):
         assert len(read_manifest(f"{cwd}/{name}")["files"]) == 1, (name, printed)
 
 
+def handled_signals_have_a_status(cwd):
+    """A command that handles a signal ends as it likes, and is not signaled twice."""
+    counting = "i=0; while [ $i -lt 90 ]; do sleep 0.1; i=$((i+1)); done; exit 7"
+    for name, number, handler, status, printed in (
+            ("handled1", signal.SIGINT, "trap 'echo INT; exit 4' INT", 4, "INT\n"),
+            ("handled2", signal.SIGTERM, "trap 'echo TERM; exit 5' TERM", 5, "TERM\n"),
+            ("handled3", signal.SIGTERM, ":", 128 + signal.SIGTERM, "")):
+        going = subprocess.Popen([PERFMAP, "record", "--runtime", "none", "--propagate", "-o", name, "--", "sh", "-c", f"{handler}; {counting}"],
+                                 cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        time.sleep(1.5)
+        going.send_signal(number)
+        said, told = going.communicate(timeout=60)
+        assert (going.returncode, said) == (status, printed), (name, going.returncode, said, told)
+        assert read_manifest(f"{cwd}/{name}")["exit_status"] == status
+
+
+def fourth_signals_end_with_a_message(cwd):
+    going = subprocess.Popen([PERFMAP, "record", "--runtime", "none", "-o", "fourth1", "--", "sh", "-c", "trap '' INT; for i in 1 2 3; do sleep 1; done"],
+                             cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    time.sleep(1)
+    for _ in range(4):
+        going.send_signal(signal.SIGINT)
+        time.sleep(0.1)
+    told = going.communicate(timeout=60)[1]
+    assert going.returncode == 130 and "ended by the fourth signal, before the names were saved: fourth1 has" in told, told
+
+
 def readers_that_go_end_nothing(cwd):
     """As in `perfmap record ... 2>&1 | head -1`."""
     reading, writing = os.pipe()
@@ -295,7 +322,8 @@ def main():
     skip_without_perf()
     run_rows([[(statuses_are_true, None), (ctrl_c_keeps_the_data, "node"), (planted_files_stay, "node"),
                (names_of_others_are_refused, "node"), (signals_end_all_processes, "node"), (repeated_signals_keep_the_names, "node"),
-               (restarts_are_named, "node"), (logs_elsewhere_are_removed, "node")],
+               (restarts_are_named, "node"), (handled_signals_have_a_status, None),
+               (fourth_signals_end_with_a_message, None), (logs_elsewhere_are_removed, "node")],
               [(readers_that_go_end_nothing, None), (empty_recordings_have_a_reason, None),
                (zombies_are_named_so, None), (dumps_in_working_directories_are_removed, "node"),
                (variables_of_scripts_are_one_line, "node"), (logs_without_a_directory_are_not_printed, "node"), (logs_of_scripts_are_not_printed, "node"),

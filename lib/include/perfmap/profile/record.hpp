@@ -129,13 +129,21 @@ PERFMAP_API std::optional<Error> why_not_recorded(pid_t pid);
 
 class RecordedUsers;
 
+/// How a process ended.
+struct ProcessEnd {
+  int status = 0;  ///< its exit status; 128 + N after signal N
+  int signal = 0;  ///< that ended it; 0 if it exited
+};
+/// From a status of wait(2).
+PERFMAP_API ProcessEnd process_end(int wait_status) noexcept;
+
 /// A running perf record, in the process group of the caller: Ctrl-C of the terminal reaches it and
 /// its command. One thread at a time.
 class PERFMAP_API PerfRun {
  public:
   /// Fails with not_found if perf cannot be run.
   static Result<PerfRun> start(const PerfRecordOptions& options);
-  PerfRun(PerfRun&& other) noexcept : pid_(std::exchange(other.pid_, 0)), signal_(other.signal_) {}
+  PerfRun(PerfRun&& other) noexcept : pid_(std::exchange(other.pid_, 0)) {}
   PerfRun& operator=(PerfRun&&) = delete;
   /// Stops perf, which finishes the recording, and waits for its end.
   ~PerfRun();
@@ -146,17 +154,13 @@ class PERFMAP_API PerfRun {
   /// When it ends, perf reads the perf maps of processes, and hangs in one that is a FIFO. If it
   /// does, those of these processes end for it. Returns their paths.
   std::vector<std::string> pass_fifos(const RecordedUsers& processes, const Roots& roots = {});
-  /// Waits so long for the end, or until a signal was handled. Returns the exit status, 128 + N for
-  /// signal N; nothing if perf still runs.
-  std::optional<int> wait(int milliseconds) noexcept;
-  /// After its end: the signal that ended it; 0 if it exited. If a signal ended the command, perf
-  /// ends itself by the same one.
-  int signal() const noexcept { return signal_; }
+  /// Waits so long for the end, or until a signal was handled. Nothing if perf still runs. perf
+  /// ends as the command does, or by a signal that it got itself.
+  std::optional<ProcessEnd> wait(int milliseconds) noexcept;
 
  private:
   explicit PerfRun(pid_t pid) noexcept : pid_(pid) {}
   pid_t pid_ = 0;  // 0: it has ended
-  int signal_ = 0;
 };
 
 // Living processes.
@@ -198,6 +202,26 @@ class PERFMAP_API OrphanAdopter {
 
  private:
   int before_ = 0;
+};
+
+/// Holds a process that need not be a child of this one, by a descriptor (pidfd_open).
+class PERFMAP_API HeldProcess {
+ public:
+  explicit HeldProcess(pid_t pid) noexcept;
+  HeldProcess(HeldProcess&& other) noexcept
+      : pid_(other.pid_), descriptor_(std::exchange(other.descriptor_, -1)) {}
+  HeldProcess& operator=(HeldProcess&&) = delete;
+  ~HeldProcess();
+
+  pid_t pid() const noexcept { return pid_; }
+  /// A zombie does not live. False if the process could not be held.
+  bool lives() const noexcept;
+  /// How it ended, after its parent has waited for it. Nothing before that, and before Linux 6.15.
+  std::optional<ProcessEnd> end() const noexcept;
+
+ private:
+  pid_t pid_;
+  int descriptor_;
 };
 
 /// Sends a signal to the descendants of this process that are in its process group, as a terminal
@@ -465,7 +489,7 @@ struct RecordingManifest {
   std::vector<pid_t> pids = {};           ///< the living processes
   std::vector<std::string> perf = {};     ///< the command line of perf
   std::vector<NamingVariable> variables = {};
-  int exit_status = 0;  ///< of perf
+  int exit_status = 0;  ///< of the command, or of perf if that is not known
 };
 PERFMAP_API Result<void> write_manifest(const RecordingDirectory& directory,
                                         const RecordingManifest& manifest,
