@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <csignal>
@@ -21,6 +22,7 @@
 #include "browser.hpp"
 #include "command_line.hpp"
 #include "console.hpp"
+#include "record_end.hpp"
 #include "recording.hpp"
 #include "source.hpp"
 
@@ -209,6 +211,7 @@ struct Session {
   NamingPlan plan;
   PerfRecordOptions perf;
   std::int64_t began_ns = 0;
+  std::uint64_t out_of_memory = 0;          // as counted when it began
   std::optional<HeldProcess> command = {};  // as soon as it was seen
   ProcessEnd end = {};                      // of the command; of perf, if that is not known
   ProcessEnd perf_end = {};
@@ -298,7 +301,9 @@ bool Watcher::pass_signal() {
   sent_signal = 0;
   find_command();
   const std::vector<pid_t> got = signal_descendants(signal, perf_.pid());
-  signaled_.insert(signaled_.end(), got.begin(), got.end());
+  for (const pid_t pid : got) {
+    if (std::ranges::find(signaled_, pid) == signaled_.end()) signaled_.push_back(pid);
+  }
   return session_.command && std::ranges::find(got, session_.command->pid()) != got.end();
 }
 
@@ -558,7 +563,29 @@ struct Kept {
   std::vector<RecordedModule> modules;
   std::size_t processes = 0;
   std::uint64_t span_ns = 0;
+  bool is_cut = false;                     ///< perf did not finish the recording
+  std::optional<std::uint64_t> free = {};  ///< bytes for the recording, when perf ended
+  std::optional<std::uint64_t> free_in_tmp = {};
 };
+
+/// Why files were not copied. A full file system refuses most of them.
+void warn_of_failures(const std::vector<Error>& failures, std::string_view what,
+                      const Session& session, const Console& console) {
+  std::size_t without_space = 0;
+  for (const Error& error : failures) {
+    const bool is_full = error.sys_errno == ENOSPC || error.sys_errno == EDQUOT;
+    if (is_full)
+      ++without_space;
+    else
+      console.warn(error.message);
+  }
+  if (without_space == 0) return;
+  const std::string& directory = session.directory.path();
+  console.warn(text_of_full(directory, free_bytes_in(directory).value_or(0)) + ": " +
+               counted(without_space, "file") + " with " + std::string(what) +
+               (without_space == 1 ? " was" : " were") +
+               " not copied, so the recording may lose names (record to another directory: -o)");
+}
 
 /// With -p, the recording also names the sleep of --duration, which is not recorded.
 std::size_t count_recorded(const std::vector<ProcessInfo>& processes,
@@ -568,6 +595,11 @@ std::size_t count_recorded(const std::vector<ProcessInfo>& processes,
   for (const RecordedProcessState& state : diagnosis.processes) recorded.insert(state.counts.pid);
   return static_cast<std::size_t>(std::ranges::count_if(
       processes, [&](const ProcessInfo& process) { return recorded.contains(process.pid); }));
+}
+
+std::uint64_t nanoseconds_of(std::chrono::steady_clock::duration duration) {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
 }
 
 /// From the first start of a process to the last end; 0 if the recording has none.
@@ -584,7 +616,7 @@ std::uint64_t lifetime_of(const std::vector<ProcessInfo>& processes) {
 std::vector<RecordedModule> keep_modules(ModuleKeeper& keeper, const Session& session,
                                          const Console& console) {
   keeper.write({}, [&session](uid_t user) { return session.users.ran_as(user); });
-  for (const Error& error : keeper.failures()) console.warn(error.message);
+  warn_of_failures(keeper.failures(), "native code", session, console);
   for (const RecordedModule& module : keeper.too_large()) {
     console.warn(one_line(module.source, true) + " has " + std::to_string(module.size >> 20) +
                  " MiB and is not copied: without this file the recording loses its names");
@@ -624,6 +656,9 @@ Result<Kept> keep(Session& session, const Console& console) {
   };
   RecordedRefusals refused;
   Kept kept;
+  kept.is_cut = recording->facts().was_killed;
+  kept.free = free_bytes_in(session.directory.path());
+  kept.free_in_tmp = free_bytes_in(jit->roots.tmp);
   const Step step(console, "naming the code");
   const std::vector<ProcessInfo> processes = processes_of(*recording);
   const std::string tmp = jit->roots.tmp;
@@ -640,7 +675,7 @@ Result<Kept> keep(Session& session, const Console& console) {
     kept.diagnosis = examine_recording(*recording, *std::move(in_directory), refused);
   }
   session.runtime.remove();
-  for (const Error& error : keeper.failures()) console.warn(error.message);
+  warn_of_failures(keeper.failures(), "names of JIT code", session, console);
   report_refused(refused, console);
   kept.files = keeper.files();
   for (const SampledModule& one : kept.diagnosis.modules) modules.mark(one.path, one.build_id);
@@ -648,6 +683,7 @@ Result<Kept> keep(Session& session, const Console& console) {
   kept.processes = count_recorded(processes, session.pids, kept.diagnosis);
   kept.span_ns = recording->facts().last_sample - recording->facts().first_sample;
   if (kept.diagnosis.total.samples == 0) kept.span_ns = lifetime_of(processes);
+  if (kept.is_cut) kept.span_ns = nanoseconds_of(session.lasted);
   remove_left(session, tmp, kept, processes, console);
   return kept;
 }
@@ -695,23 +731,26 @@ std::string processes_text(const Kept& kept) {
          std::to_string(kept.processes - sampled) + " without samples)";
 }
 
-/// Nothing if the command ended well, or because the user ended the recording.
-std::string end_text(const Session& session) {
-  if (session.options.command.empty() || interrupts != 0 || session.end.status == 0) return {};
-  const std::string who = short_name(session.options);
-  const auto [status, signal] = session.end;
-  if (signal == 0) return who + " exited with " + std::to_string(status);
-  const char* const name = ::sigabbrev_np(signal);
-  return who + " ended by " +
-         (name == nullptr ? "signal " + std::to_string(signal) : std::string("SIG") + name);
+/// perf that this program killed, or that ended by a signal of the user, has not failed.
+bool is_failure(const Kept& kept) { return kept.is_cut && interrupts == 0; }
+
+RecordEnd end_of(const Session& session, const Kept& kept) {
+  const bool lives = session.command && session.command->lives();
+  return {.who = session.options.command.empty() ? "" : short_name(session.options),
+          .lasted = tenths_text(nanoseconds_of(session.lasted)),
+          .command = session.end,
+          .perf = session.perf_end,
+          .living = lives ? session.command->pid() : 0,
+          .ran_out_of_memory = count_out_of_memory() > session.out_of_memory,
+          .directory = session.directory.path(),
+          .free = kept.free};
 }
 
 /// Why there are no samples, and what to do.
 std::string no_samples_text(const Kept& kept, const Session& session) {
   const RecordOptions& options = session.options;
-  const auto lasted = std::chrono::duration_cast<std::chrono::nanoseconds>(session.lasted).count();
   const std::uint64_t waited =
-      parse_seconds(options.duration).value_or(static_cast<std::uint64_t>(lasted));
+      parse_seconds(options.duration).value_or(nanoseconds_of(session.lasted));
   const std::string time = tenths_text(kept.span_ns != 0 ? kept.span_ns : waited);
   if (!options.event.empty()) {
     return "there are no samples: the event " + one_line(options.event, true) +
@@ -744,11 +783,18 @@ void print_summary(const Kept& kept, const Session& session, const std::string& 
                  " more processes with samples");
   }
   for (const RecordingFinding& finding : diagnosis.findings) {
-    const bool is_told = !has_samples && finding.finding.id == "no-samples";
+    const bool is_told = (!has_samples && finding.finding.id == "no-samples") ||
+                         (is_failure(kept) && finding.finding.id == "killed");
     if (finding.finding.severity == Severity::info || is_told) continue;
     console.warn(finding.finding.message);
   }
-  if (const std::string end = end_text(session); !end.empty()) console.note(end);
+  const std::string end = interrupts != 0 ? "" : text_of_end(end_of(session, kept));
+  if (!is_failure(kept) && !end.empty()) console.note(end);
+  if (is_full(kept.free_in_tmp) && diagnosis.misses_names()) {
+    const std::string tmp = roots_from_environment().tmp;
+    console.warn(text_of_full(tmp, *kept.free_in_tmp) +
+                 ", so runtimes could not write all names there (remove files, and record again)");
+  }
   if (!has_samples) return console.warn(no_samples_text(kept, session));
   console.line("next:");
   console.line("  perfmap report " + shell_word(typed));
@@ -760,9 +806,10 @@ ExitCode fail_without_recording(const Session& session, const Error& error,
                                 const Console& console) {
   session.runtime.remove();
   session.directory.discard();
-  const std::string why = session.perf_end.status == 0 ? error.message
-                          : interrupts != 0            ? ""
-                                                       : why_perf_failed(session.perf);
+  const bool is_known = session.perf_end.status == 0 || session.perf_end.signal == SIGKILL;
+  const std::string why = is_known          ? error.message
+                          : interrupts != 0 ? ""
+                                            : why_perf_failed(session.perf);
   return console.fail("there is no recording: perf record ended with status " +
                       std::to_string(session.perf_end.status) + (why.empty() ? "" : ": " + why));
 }
@@ -826,7 +873,9 @@ Result<void> record(Session& session, const Console& console) {
     session.lasted = std::chrono::steady_clock::now() - began;
     // perf that gets a signal ends by that one, in whatever way the command ends.
     const auto end = session.command ? session.command->end() : std::nullopt;
-    if (end && interrupts != 0) session.end = *end;
+    const bool has_failed =
+        session.perf_end.signal == SIGKILL || session.perf_end.status == kPerfFailed;
+    if (end && (interrupts != 0 || has_failed)) session.end = *end;
     std::error_code error;
     const bool has_begun = std::filesystem::file_size(session.perf.output, error) != 0 || error;
     if (session.perf_end.status != kPerfFailed || has_begun || interrupts != 0) break;
@@ -837,6 +886,7 @@ Result<void> record(Session& session, const Console& console) {
 ExitCode finish(Session& session, const Target& target, const Console& console) {
   const Result<Kept> kept = keep(session, console);
   if (!kept) return fail_without_recording(session, kept.error(), console);
+  if (is_failure(*kept)) console.warn(text_of_cut(end_of(session, *kept)));
   Result<void> done =
       write_manifest(session.directory, manifest_of(session), kept->files, kept->modules);
   if (!done) return console.fail(done.error());
@@ -873,7 +923,8 @@ ExitCode run(const RecordOptions& options, const Console& console) {
     return console.fail(plan.error());
   }
   say_plan(options, *plan, console);
-  Session session{options, pids, *directory, runtime, *std::move(plan), {}, file_time_now()};
+  Session session{options,          pids, *directory,      runtime,
+                  *std::move(plan), {},   file_time_now(), count_out_of_memory()};
   session.perf = perf_options(options, pids, *directory, session.plan);
   {
     LivingNames living(pids, console);

@@ -240,7 +240,7 @@ def handled_signals_have_a_status(cwd):
 
 
 def fourth_signals_end_with_a_message(cwd):
-    going = subprocess.Popen([PERFMAP, "record", "--runtime", "none", "-o", "fourth1", "--", "sh", "-c", "trap '' INT; for i in 1 2 3; do sleep 1; done"],
+    going = subprocess.Popen([PERFMAP, "record", "--runtime", "none", "-o", "fourth1", "--", "sh", "-c", "trap '' INT TERM; for i in 1 2 3; do sleep 1; done"],
                              cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
     time.sleep(1)
     for _ in range(4):
@@ -248,6 +248,44 @@ def fourth_signals_end_with_a_message(cwd):
         time.sleep(0.1)
     told = going.communicate(timeout=60)[1]
     assert going.returncode == 130 and "ended by the fourth signal, before the names were saved: fourth1 has" in told, told
+
+
+def killed_perf_is_not_the_end_of_the_command(cwd):
+    going = start_recording("killed1", ["node", "hot.js", "3"], cwd)
+    perf, = pathlib.Path(f"/proc/{going.pid}/task/{going.pid}/children").read_text().split()
+    os.kill(int(perf), signal.SIGKILL)
+    printed, told = going.communicate(timeout=60)
+    assert going.returncode == 0 and "ended by" not in told, told
+    node, = re.findall(r"perf was killed by SIGKILL after \d\.\d s, .*; node goes on as process (\d+), is not recorded", told)
+    assert printed == "done true\n", printed  # it has the pipe
+    read_manifest(f"{cwd}/killed1")
+    assert totals("killed1", cwd, "node")["samples"] > 20
+    pathlib.Path(f"/tmp/perf-{node}.map").unlink()
+    for log in pathlib.Path(cwd).glob(f"isolate-*-{node}-v8.log"):
+        log.unlink()
+
+
+def full_file_systems_are_named(cwd):
+    script = 'mkdir -p "$1" && mount -t tmpfs -o size=$2k none "$1" && shift 2 && exec "$@"'
+    def record_with(directory, kib, *words):
+        return subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", directory, str(kib), PERFMAP, "record", *words,
+                               "--", "node", f"{cwd}/hot.js", "2"], cwd="/", capture_output=True, text=True)
+    if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
+        return print("skipped in part: no mount namespaces here")
+    done = record_with(f"{cwd}/small", 3072, "-o", f"{cwd}/small/full1")
+    assert re.search(r"perf failed after \d\.\d s, because the file system of \S*/full1 is full \(\d+ bytes are free\), and ended node", done.stderr), done
+    assert re.search(r"is full .*: 1 file with names of JIT code was not copied", done.stderr), done
+    if not os.path.isdir("/dev/shm"):
+        return
+    hot = pathlib.Path("/dev/shm", f"perfmap-{os.getpid()}.js")
+    shutil.copy(f"{cwd}/hot.js", hot)
+    try:
+        done = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", "/tmp", "8", PERFMAP, "record", "-o", f"{hot}.d", "--", "node", str(hot), "1"],
+                              cwd="/", capture_output=True, text=True)
+        assert "the file system of /tmp is full (0 bytes are free), so runtimes could not write all names there" in done.stderr, done
+    finally:
+        hot.unlink()
+        shutil.rmtree(f"{hot}.d", ignore_errors=True)
 
 
 def readers_that_go_end_nothing(cwd):
@@ -323,7 +361,8 @@ def main():
     run_rows([[(statuses_are_true, None), (ctrl_c_keeps_the_data, "node"), (planted_files_stay, "node"),
                (names_of_others_are_refused, "node"), (signals_end_all_processes, "node"), (repeated_signals_keep_the_names, "node"),
                (restarts_are_named, "node"), (handled_signals_have_a_status, None),
-               (fourth_signals_end_with_a_message, None), (logs_elsewhere_are_removed, "node")],
+               (fourth_signals_end_with_a_message, None), (killed_perf_is_not_the_end_of_the_command, "node"),
+               (full_file_systems_are_named, "node"), (logs_elsewhere_are_removed, "node")],
               [(readers_that_go_end_nothing, None), (empty_recordings_have_a_reason, None),
                (zombies_are_named_so, None), (dumps_in_working_directories_are_removed, "node"),
                (variables_of_scripts_are_one_line, "node"), (logs_without_a_directory_are_not_printed, "node"), (logs_of_scripts_are_not_printed, "node"),

@@ -197,7 +197,8 @@ void NameKeeper::add(pid_t pid, const Input& input, bool is_dump) {
   const auto is_same = [&](const KeptFile& one) {
     return one.device == facts.device && one.inode == facts.inode;
   };
-  if (std::ranges::any_of(files_, is_same)) return;
+  const std::pair key{facts.device, facts.inode};
+  if (std::ranges::any_of(files_, is_same) || failed_.contains(key)) return;
   KeptFile file{.name = name_of_copy(pid, input.name(), is_dump),
                 .source = input.name(),
                 .pid = pid,
@@ -208,6 +209,7 @@ void NameKeeper::add(pid_t pid, const Input& input, bool is_dump) {
   const Result<void> written = directory_.write(file.name, input.text());
   if (!written) {
     failures_.push_back(written.error());
+    failed_.insert(key);
     return;
   }
   files_.push_back(std::move(file));

@@ -249,7 +249,8 @@ class PERFMAP_API RecordingDirectory {
 
   const std::string& path() const noexcept { return path_; }  ///< absolute
   std::string recording() const { return path_ + "/" + std::string(kRecordingName); }
-  /// Writes a new file of the directory, mode 0600. Fails with refused if it exists.
+  /// Writes a new file of the directory, mode 0600; none if that fails. Fails with refused if it
+  /// exists.
   Result<void> write(const std::string& name, std::string_view bytes) const;
   /// Removes the directory, if create() made it, with the files that a failed recording leaves.
   void discard() const noexcept;
@@ -293,6 +294,10 @@ class PERFMAP_API RuntimeDirectory {
 
 /// Whether files in this directory can be mapped as code: its file system is not mounted noexec.
 PERFMAP_API bool can_map_code_in(const std::string& directory) noexcept;
+
+/// How many bytes users other than root can still write to the file system of a directory; nothing
+/// if that is unknown.
+PERFMAP_API std::optional<std::uint64_t> free_bytes_in(const std::string& directory) noexcept;
 
 /// Whether this process can create files in a directory. Tries it, because permission bits do not
 /// say: root can create none below /sys and /proc. Leaves no file.
@@ -386,6 +391,7 @@ class PERFMAP_API NameKeeper {
  private:
   RecordingDirectory directory_;
   std::vector<KeptFile> files_;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> failed_;  ///< device and inode
   std::vector<Error> failures_;
 };
 
