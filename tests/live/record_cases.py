@@ -251,7 +251,8 @@ def fourth_signals_end_with_a_message(cwd):
 
 
 def killed_perf_is_not_the_end_of_the_command(cwd):
-    going = start_recording("killed1", ["node", "hot.js", "3"], cwd)
+    going = start_recording("killed1", ["node", "hot.js", "5"], cwd)
+    time.sleep(1)
     perf, = pathlib.Path(f"/proc/{going.pid}/task/{going.pid}/children").read_text().split()
     os.kill(int(perf), signal.SIGKILL)
     printed, told = going.communicate(timeout=60)
@@ -259,7 +260,7 @@ def killed_perf_is_not_the_end_of_the_command(cwd):
     node, = re.findall(r"perf was killed by SIGKILL after \d\.\d s, .*; node goes on as process (\d+), is not recorded", told)
     assert printed == "done true\n", printed  # it has the pipe
     read_manifest(f"{cwd}/killed1")
-    assert totals("killed1", cwd, "node")["samples"] > 20
+    assert totals("killed1", cwd, "node")["samples"] > 5
     pathlib.Path(f"/tmp/perf-{node}.map").unlink()
     for log in pathlib.Path(cwd).glob(f"isolate-*-{node}-v8.log"):
         log.unlink()

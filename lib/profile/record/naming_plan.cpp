@@ -229,6 +229,7 @@ class Planner {
   std::string why_unknown(const Found& found) const;
   void set(const RuntimeInfo& row, const StartVariable& variable);
   void append_arguments(const RuntimeInfo& row);
+  void note_interpreter(const RuntimeInfo& row);
   void note(const RuntimeInfo& row, const std::string& why) {
     if (was_asked_for_) note_always(row, why);
   }
@@ -329,6 +330,13 @@ void Planner::append_arguments(const RuntimeInfo& row) {
   plan_.arguments.assign(row.started.arguments.begin(), row.started.arguments.end());
 }
 
+/// All files will be there, and nothing in them names the functions of the program.
+void Planner::note_interpreter(const RuntimeInfo& row) {
+  const StartFlags users = start_flags(row.runtime, {{}, request_.command, request_.environment});
+  if (!was_asked_for_ || !users.only_interprets || row.doctor.only_interprets.empty()) return;
+  plan_.notes.emplace_back(row.doctor.only_interprets);
+}
+
 void Planner::add(const Found& found, bool was_asked_for) {
   was_asked_for_ = was_asked_for;
   const RuntimeInfo& row = *found.runtime;
@@ -350,6 +358,7 @@ void Planner::add(const Found& found, bool was_asked_for) {
   const std::size_t before = plan_.variables.size();
   for (const StartVariable& variable : variables_for(row, *version)) set(row, variable);
   append_arguments(row);
+  note_interpreter(row);
   if (plan_.variables.size() == before) return;
   if (!row.started.ini.empty()) plan_.ini = row.started.ini;
   if (row.runtime == plan_.runtime) plan_.call_graph = row.started.call_graph;

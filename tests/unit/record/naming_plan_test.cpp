@@ -389,6 +389,27 @@ TEST_CASE("nothing is set if no file can be created in /tmp", "[record]") {
   CHECK(plan.notes[0].ends_with("because no file can be created in /tmp"));
 }
 
+TEST_CASE("a program that is only interpreted gets a note", "[record]") {
+  Programs programs;
+  for (const char* const name : {"java", "php", "node"}) programs.add(name);
+  NamingRequest request = programs.request({"java", "-jar", "a.jar"}, "17.0.1");
+  const std::size_t notes = plan_naming(request).notes.size();
+  request.environment.emplace_back("JAVA_TOOL_OPTIONS=-Xint");
+  CHECK(plan_naming(request).notes.size() == notes + 1);
+  request = programs.request({"java", "-Xint", "-jar", "a.jar"}, "17.0.1");
+  const NamingPlan java = plan_naming(request);
+  CHECK(std::ranges::find(java.notes, runtime_info(Runtime::hotspot).doctor.only_interprets) !=
+        java.notes.end());
+  const auto php = [&](std::vector<std::string> command) {
+    return plan_naming(programs.request(std::move(command), "")).notes.size();
+  };
+  CHECK(php({"php", "-d", "opcache.jit=off", "a.php"}) == 1);
+  CHECK(php({"php", "-dopcache.jit=0", "a.php"}) == 1);
+  CHECK(php({"php", "-d", "opcache.jit=off", "-d", "opcache.jit=tracing", "a.php"}) == 0);
+  CHECK(php({"php", "a.php", "-d", "opcache.jit=off"}) == 0);
+  CHECK(plan_naming(programs.request({"node", "--jitless", "a.js"}, "v20.1.0")).notes.size() == 1);
+}
+
 TEST_CASE("a PostgreSQL server gets an option, its clients none", "[record]") {
   Programs programs;
   programs.add("postgres");
