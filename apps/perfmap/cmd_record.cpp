@@ -116,19 +116,22 @@ std::string short_name(const RecordOptions& options) {
   return comm.empty() ? std::to_string(options.pids.front()) : comm;
 }
 
-std::string default_directory(const RecordOptions& options) {
+/// `attempt`: from 1, for recordings that begin in one second.
+std::string default_directory(const RecordOptions& options, int attempt) {
   const std::time_t now = std::time(nullptr);
   std::tm local{};
   ::localtime_r(&now, &local);
   std::array<char, 32> text = {};
   std::strftime(text.data(), text.size(), "%Y%m%d-%H%M%S", &local);
-  return "perfmap-" + short_name(options) + "-" + text.data();
+  return "perfmap-" + short_name(options) + "-" + text.data() +
+         (attempt == 1 ? "" : "-" + std::to_string(attempt));
 }
 
 /// -o NAME.tar.zst is an archive, of the directory NAME.
-Result<Target> target_of(const RecordOptions& options) {
+Result<Target> target_of(const RecordOptions& options, int attempt) {
   Target target;
-  std::string name = options.directory.empty() ? default_directory(options) : options.directory;
+  std::string name =
+      options.directory.empty() ? default_directory(options, attempt) : options.directory;
   if (name.ends_with(kArchiveSuffix)) {
     target.archive = name;
     name.resize(name.size() - kArchiveSuffix.size());
@@ -166,12 +169,10 @@ std::string last_words;
 /// gone ends nothing.
 class InterruptGuard {
  public:
-  explicit InterruptGuard(const std::string& directory) {
+  InterruptGuard() {
     interrupts = 0;
     sent_signal = 0;
-    last_words = "perfmap: error: ended by the fourth signal, before the names were saved: " +
-                 one_line(directory, true) +
-                 " has what perf has written until now (perf and the command may go on)\n";
+    last_words = "perfmap: error: ended by the fourth signal\n";
     struct sigaction action {};
     action.sa_flags = SA_SIGINFO;
     action.sa_sigaction = [](int signal, siginfo_t* info, void*) {
@@ -188,6 +189,11 @@ class InterruptGuard {
     action.sa_flags = 0;
     action.sa_handler = SIG_IGN;
     ::sigaction(SIGPIPE, &action, &pipe_before_);
+  }
+  static void name_directory(const std::string& directory) {
+    last_words = "perfmap: error: ended by the fourth signal, before the names were saved: " +
+                 one_line(directory, true) +
+                 " has what perf has written until now (perf and the command may go on)\n";
   }
   ~InterruptGuard() {
     for (std::size_t i = 0; i < kEnds.size(); ++i) ::sigaction(kEnds[i], &before_[i], nullptr);
@@ -212,6 +218,8 @@ struct Session {
   PerfRecordOptions perf;
   std::int64_t began_ns = 0;
   std::uint64_t out_of_memory = 0;          // as counted when it began
+  std::size_t children = 0;                 // of the living processes, not recorded
+  std::string why_failed = {};              // perf
   std::optional<HeldProcess> command = {};  // as soon as it was seen
   ProcessEnd end = {};                      // of the command; of perf, if that is not known
   ProcessEnd perf_end = {};
@@ -757,8 +765,14 @@ std::string no_samples_text(const Kept& kept, const Session& session) {
            " did not occur, or too rarely, in " + time +
            " (record for longer, or another event: -e)";
   }
-  return "there are no samples: what was recorded used almost no processor time in " + time +
-         " (record for longer, or where it waits: --off-cpu)";
+  const std::string idle =
+      "there are no samples: what was recorded used almost no processor time in " + time;
+  if (session.children != 0) {
+    return idle + ", and " + counted(session.children, "child process", "child processes") +
+           (session.children == 1 ? " was" : " were") +
+           " not recorded (record them, too: --all-children, or with -p)";
+  }
+  return idle + " (record for longer, or where it waits: --off-cpu)";
 }
 
 void print_summary(const Kept& kept, const Session& session, const std::string& typed,
@@ -807,9 +821,10 @@ ExitCode fail_without_recording(const Session& session, const Error& error,
   session.runtime.remove();
   session.directory.discard();
   const bool is_known = session.perf_end.status == 0 || session.perf_end.signal == SIGKILL;
-  const std::string why = is_known          ? error.message
-                          : interrupts != 0 ? ""
-                                            : why_perf_failed(session.perf);
+  const std::string why = is_known                      ? error.message
+                          : interrupts != 0             ? ""
+                          : !session.why_failed.empty() ? session.why_failed
+                                                        : why_perf_failed(session.perf);
   return console.fail("there is no recording: perf record ended with status " +
                       std::to_string(session.perf_end.status) + (why.empty() ? "" : ": " + why));
 }
@@ -879,6 +894,8 @@ Result<void> record(Session& session, const Console& console) {
     std::error_code error;
     const bool has_begun = std::filesystem::file_size(session.perf.output, error) != 0 || error;
     if (session.perf_end.status != kPerfFailed || has_begun || interrupts != 0) break;
+    session.why_failed = why_perf_failed(session.perf);
+    if (!session.why_failed.empty() && !is_about_buffers(session.why_failed)) break;
   }
   return {};
 }
@@ -900,44 +917,75 @@ ExitCode finish(Session& session, const Target& target, const Console& console) 
   return session.options.propagate ? static_cast<ExitCode>(session.end.status) : ExitCode::ok;
 }
 
+/// The processes of -p, with those of --all-children.
+std::vector<pid_t> living_processes(const RecordOptions& options, const Console& console) {
+  std::vector<pid_t> pids;
+  for (const pid_t one : options.pids) {
+    const pid_t found = process_of_thread(one);
+    const pid_t pid = found > 0 ? found : one;
+    if (pid != one) {
+      console.note(std::to_string(one) + " is a thread of process " + std::to_string(pid) +
+                   ", which is recorded");
+    }
+    if (std::ranges::find(pids, pid) == pids.end()) pids.push_back(pid);
+  }
+  if (!options.all_children) return pids;
+  const std::vector<pid_t> children = descendants_of(pids);
+  pids.insert(pids.end(), children.begin(), children.end());
+  return pids;
+}
+
+/// A new directory, and its name as the user typed it, or the first free one.
+Result<std::pair<Target, RecordingDirectory>> create_target(const RecordOptions& options) {
+  constexpr int kMaxAttempts = 100;
+  for (int attempt = 1;; ++attempt) {
+    Result<Target> target = target_of(options, attempt);
+    Result<RecordingDirectory> directory =
+        target ? RecordingDirectory::create(target->directory) : Failure(target.error());
+    if (directory) return std::pair(*std::move(target), *std::move(directory));
+    const bool is_taken =
+        directory.error().code == Errc::refused || directory.error().sys_errno == EEXIST;
+    if (!options.directory.empty() || !is_taken || attempt == kMaxAttempts) {
+      return Failure(directory.error());
+    }
+  }
+}
+
 ExitCode run(const RecordOptions& options, const Console& console) {
   const Result<void> checked = check_options(options);
   if (!checked) return console.fail(checked.error());
-  std::vector<pid_t> pids = options.pids;
-  if (options.all_children) {
-    const std::vector<pid_t> children = descendants_of(pids);
-    pids.insert(pids.end(), children.begin(), children.end());
-  }
+  const std::vector<pid_t> pids = living_processes(options, console);
   const Result<void> possible = check_targets(options, pids);
   if (!possible) return console.fail(possible.error());
-  const Result<Target> target = target_of(options);
-  if (!target) return console.fail(target.error());
-  const InterruptGuard guard(target->directory);
-  const Result<RecordingDirectory> directory = RecordingDirectory::create(target->directory);
-  if (!directory) return console.fail(directory.error());
-  RuntimeDirectory runtime(*directory, roots_from_environment().tmp);
+  const InterruptGuard guard;
+  const auto created = create_target(options);
+  if (!created) return console.fail(created.error());
+  const auto& [target, directory] = *created;
+  InterruptGuard::name_directory(target.directory);
+  RuntimeDirectory runtime(directory, roots_from_environment().tmp);
   Result<NamingPlan> plan = plan_for(options, runtime);
   if (!plan) {
     runtime.remove();
-    directory->discard();
+    directory.discard();
     return console.fail(plan.error());
   }
   say_plan(options, *plan, console);
-  Session session{options,          pids, *directory,      runtime,
+  Session session{options,          pids, directory,       runtime,
                   *std::move(plan), {},   file_time_now(), count_out_of_memory()};
-  session.perf = perf_options(options, pids, *directory, session.plan);
+  if (!options.all_children) session.children = descendants_of(pids).size();
+  session.perf = perf_options(options, pids, directory, session.plan);
   {
     LivingNames living(pids, console);
     const Result<void> recorded = record(session, console);
     if (!recorded) {
       runtime.remove();
-      directory->discard();
+      directory.discard();
       return console.fail(recorded.error());
     }
     living.end();
     session.asked = living.asked();
   }
-  return finish(session, *target, console);
+  return finish(session, target, console);
 }
 
 std::string check_seconds(const std::string& text) {

@@ -236,6 +236,11 @@ std::string why_perf_failed(PerfRecordOptions options) {
   return {};
 }
 
+bool is_about_buffers(std::string_view why) noexcept {
+  return why.find("mapping pages") != std::string_view::npos ||
+         why.find("failed to mmap") != std::string_view::npos;
+}
+
 std::optional<Error> why_not_recorded(pid_t pid) {
   perf_event_attr attributes{};
   attributes.size = sizeof attributes;

@@ -123,6 +123,9 @@ inline constexpr int kPerfFailed = 255;
 /// there is none. Runs it with another command and output.
 PERFMAP_API std::string why_perf_failed(PerfRecordOptions options);
 
+/// Whether that line says that perf may not lock the memory for its buffers.
+PERFMAP_API bool is_about_buffers(std::string_view why) noexcept;
+
 /// Why perf could not record at all, and what to do; nothing if this process may record. Tries the
 /// system call that perf uses. `pid` is that of a process to be recorded, or 0.
 PERFMAP_API std::optional<Error> why_not_recorded(pid_t pid);
