@@ -4,7 +4,6 @@
 #include <charconv>
 #include <chrono>
 #include <csignal>
-#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -23,6 +22,7 @@
 #include "command_line.hpp"
 #include "console.hpp"
 #include "record_end.hpp"
+#include "record_watch.hpp"
 #include "recording.hpp"
 #include "source.hpp"
 
@@ -158,56 +158,6 @@ Result<Target> target_of(const RecordOptions& options, int attempt) {
   return target;
 }
 
-volatile std::sig_atomic_t interrupts = 0;
-volatile std::sig_atomic_t sent_signal = 0;  // by a process: a terminal signals the whole group
-
-/// What the handler of the fourth signal writes.
-std::string last_words;
-
-/// While it lives, Ctrl-C, SIGTERM and a closed terminal end the recording, not this program, which
-/// then saves the names. The fourth signal ends the program at once. A reader of messages that has
-/// gone ends nothing.
-class InterruptGuard {
- public:
-  InterruptGuard() {
-    interrupts = 0;
-    sent_signal = 0;
-    last_words = "perfmap: error: ended by the fourth signal\n";
-    struct sigaction action {};
-    action.sa_flags = SA_SIGINFO;
-    action.sa_sigaction = [](int signal, siginfo_t* info, void*) {
-      constexpr int kMaxIgnored = 3;
-      constexpr int kStatusOfSignal = 128;
-      interrupts = interrupts + 1;
-      if (info->si_code != SI_KERNEL) sent_signal = signal;
-      if (interrupts <= kMaxIgnored) return;
-      [[maybe_unused]] const ssize_t written =
-          ::write(STDERR_FILENO, last_words.data(), last_words.size());
-      ::_exit(kStatusOfSignal + signal);
-    };
-    for (std::size_t i = 0; i < kEnds.size(); ++i) ::sigaction(kEnds[i], &action, &before_[i]);
-    action.sa_flags = 0;
-    action.sa_handler = SIG_IGN;
-    ::sigaction(SIGPIPE, &action, &pipe_before_);
-  }
-  static void name_directory(const std::string& directory) {
-    last_words = "perfmap: error: ended by the fourth signal, before the names were saved: " +
-                 one_line(directory, true) +
-                 " has what perf has written until now (perf and the command may go on)\n";
-  }
-  ~InterruptGuard() {
-    for (std::size_t i = 0; i < kEnds.size(); ++i) ::sigaction(kEnds[i], &before_[i], nullptr);
-    ::sigaction(SIGPIPE, &pipe_before_, nullptr);
-  }
-  InterruptGuard(const InterruptGuard&) = delete;
-  InterruptGuard& operator=(const InterruptGuard&) = delete;
-
- private:
-  static constexpr std::array kEnds = {SIGINT, SIGTERM, SIGHUP};
-  std::array<struct sigaction, kEnds.size()> before_ = {};
-  struct sigaction pipe_before_ {};
-};
-
 /// What is recorded, and how.
 struct Session {
   RecordOptions options;
@@ -217,139 +167,15 @@ struct Session {
   NamingPlan plan;
   PerfRecordOptions perf;
   std::int64_t began_ns = 0;
-  std::uint64_t out_of_memory = 0;          // as counted when it began
-  std::size_t children = 0;                 // of the living processes, not recorded
-  std::string why_failed = {};              // perf
-  std::optional<HeldProcess> command = {};  // as soon as it was seen
-  ProcessEnd end = {};                      // of the command; of perf, if that is not known
+  std::uint64_t out_of_memory = 0;  // as counted when it began
+  std::size_t children = 0;         // of the living processes, not recorded
+  std::string why_failed = {};      // perf
+  ProcessEnd end = {};              // of the command; of perf, if that is not known
   ProcessEnd perf_end = {};
   std::chrono::steady_clock::duration lasted{};
   std::vector<pid_t> asked = {};  // see LeftFiles
-  ForeignMounts mounts = ForeignMounts();
-  RecordedUsers users = RecordedUsers();
-  RecordedPlaces places = RecordedPlaces();
+  Watched watched = {};
 };
-
-/// Looks at the recorded processes, and passes signals on, until perf ends.
-class Watcher {
- public:
-  Watcher(PerfRun& perf, Session& session, const Console& console)
-      : perf_(perf), session_(session), console_(console) {}
-
-  /// Returns how perf ended.
-  ProcessEnd wait_for_end();
-
- private:
-  using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::seconds kPatience{3};
-
-  bool has_command() const noexcept { return session_.pids.empty(); }
-  void look();
-  void find_command();
-  void handle_signal();
-  bool pass_signal();
-  void stop_perf();
-  void wait_for_signaled();
-
-  PerfRun& perf_;
-  Session& session_;
-  const Console& console_;
-  OrphanAdopter adopter_;
-  Roots roots_ = roots_from_environment();
-  std::vector<pid_t> signaled_;
-  int seen_ = 0;  // of `interrupts`
-  Clock::time_point passed_;
-  std::optional<Clock::time_point> stopped_;
-};
-
-ProcessEnd Watcher::wait_for_end() {
-  constexpr int kMoment = 50;
-  constexpr int kMomentsPerLook = 4;
-  for (int moment = 0;; ++moment) {
-    if (const auto end = perf_.wait(kMoment)) {
-      wait_for_signaled();
-      adopter_.reap(descendants_of({::getpid()}));
-      return *end;
-    }
-    if (moment % kMomentsPerLook == 0) look();
-    if (interrupts != seen_) handle_signal();
-    const bool is_asked = seen_ != 0 && !stopped_;
-    if (is_asked && Clock::now() - passed_ > kPatience) stop_perf();
-  }
-}
-
-/// perf starts it, and nothing else.
-void Watcher::find_command() {
-  if (!has_command() || session_.command) return;
-  const std::vector<pid_t> children = descendants_of({perf_.pid()});
-  if (!children.empty()) session_.command.emplace(children.front());
-}
-
-void Watcher::look() {
-  find_command();
-  const std::vector<pid_t> pids = has_command() ? std::vector{perf_.pid()} : session_.pids;
-  std::vector<pid_t> children = descendants_of(has_command() ? std::vector{::getpid()} : pids);
-  std::erase(children, perf_.pid());
-  adopter_.reap(children);
-  for (const std::vector<pid_t>& some : {pids, children}) {
-    session_.users.look(some);
-    session_.places.look(some);
-    session_.mounts.look(some, session_.places);
-  }
-  for (const std::string& path : perf_.pass_fifos(session_.users, roots_)) {
-    console_.warn(path + " is a FIFO, in which perf would hang: perf was given an empty map");
-  }
-}
-
-/// A terminal signals all processes of its group, but another process this one alone. Returns
-/// whether the command got the signal from here.
-bool Watcher::pass_signal() {
-  const int signal = sent_signal;
-  if (signal == 0 || !has_command()) return false;
-  sent_signal = 0;
-  find_command();
-  const std::vector<pid_t> got = signal_descendants(signal, perf_.pid());
-  for (const pid_t pid : got) {
-    if (std::ranges::find(signaled_, pid) == signaled_.end()) signaled_.push_back(pid);
-  }
-  return session_.command && std::ranges::find(got, session_.command->pid()) != got.end();
-}
-
-/// When the command ends, perf ends by itself, as the command did. perf that gets a signal ends by
-/// that one, and terminates the command.
-void Watcher::handle_signal() {
-  const bool is_first = seen_ == 0;
-  seen_ = interrupts;
-  const bool is_passed = pass_signal();
-  if (is_first && is_passed) {
-    passed_ = Clock::now();
-  } else if (!stopped_) {
-    stop_perf();
-  } else if (Clock::now() - *stopped_ > kPatience) {
-    ::kill(perf_.pid(), SIGKILL);  // it hangs, for example in a FIFO of another process
-  }
-}
-
-void Watcher::stop_perf() {
-  perf_.stop();
-  stopped_ = Clock::now();
-}
-
-/// What a process writes at its end is kept, too, and its files are removed only after that.
-void Watcher::wait_for_signaled() {
-  constexpr timespec kMoment{0, 10'000'000};
-  const auto until = Clock::now() + kPatience;
-  while (!signaled_.empty() && Clock::now() < until && interrupts == seen_) {
-    adopter_.reap(signaled_);
-    std::erase_if(signaled_, [](pid_t pid) { return !process_lives(pid); });
-    if (!signaled_.empty()) ::nanosleep(&kMoment, nullptr);
-  }
-  if (signaled_.empty()) return;
-  std::string pids;
-  for (const pid_t pid : signaled_) pids += (pids.empty() ? "" : ", ") + std::to_string(pid);
-  console_.warn(counted(signaled_.size(), "process", "processes") +
-                " did not end after the signal, and will leave files: " + pids);
-}
 
 Result<void> invalid(std::string why) {
   return Failure({Errc::invalid_argument, std::move(why), 0, {}});
@@ -589,10 +415,11 @@ void warn_of_failures(const std::vector<Error>& failures, std::string_view what,
   }
   if (without_space == 0) return;
   const std::string& directory = session.directory.path();
-  console.warn(text_of_full(directory, free_bytes_in(directory).value_or(0)) + ": " +
-               counted(without_space, "file") + " with " + std::string(what) +
-               (without_space == 1 ? " was" : " were") +
-               " not copied, so the recording may lose names (record to another directory: -o)");
+  console.warn(counted(without_space, "file") + " with " + std::string(what) +
+               (without_space == 1 ? " does" : " do") + " not fit into the file system of " +
+               one_line(directory, true) + ", of which " +
+               counted(free_bytes_in(directory).value_or(0), "byte") +
+               " are free, so the recording may lose names (record to another directory: -o)");
 }
 
 /// With -p, the recording also names the sleep of --duration, which is not recorded.
@@ -623,7 +450,7 @@ std::uint64_t lifetime_of(const std::vector<ProcessInfo>& processes) {
 /// Copies ELF files, and says which not.
 std::vector<RecordedModule> keep_modules(ModuleKeeper& keeper, const Session& session,
                                          const Console& console) {
-  keeper.write({}, [&session](uid_t user) { return session.users.ran_as(user); });
+  keeper.write({}, [&session](uid_t user) { return session.watched.users.ran_as(user); });
   warn_of_failures(keeper.failures(), "native code", session, console);
   for (const RecordedModule& module : keeper.too_large()) {
     console.warn(one_line(module.source, true) + " has " + std::to_string(module.size >> 20) +
@@ -636,8 +463,8 @@ std::vector<RecordedModule> keep_modules(ModuleKeeper& keeper, const Session& se
 void remove_left(const Session& session, const std::string& tmp, const Kept& kept,
                  const std::vector<ProcessInfo>& processes, const Console& console) {
   LeftFiles left{.tmp = tmp,
-                 .places = &session.places,
-                 .users = &session.users,
+                 .places = &session.watched.places,
+                 .users = &session.watched.users,
                  .began_ns = session.began_ns,
                  .asked = session.asked};
   for (const NamingVariable& variable : session.plan.variables) {
@@ -653,7 +480,9 @@ Result<Kept> keep(Session& session, const Console& console) {
   if (!recording) return Failure(recording.error());
   Result<RecordedJitOptions> jit = recorded_jit_options({}, console);
   if (!jit) return Failure(jit.error());
-  jit->ran_as = [&session](pid_t pid, uid_t user) { return session.users.ran_as(pid, user); };
+  jit->ran_as = [&session](pid_t pid, uid_t user) {
+    return session.watched.users.ran_as(pid, user);
+  };
   NameKeeper keeper(session.directory);
   jit->on_found = [&keeper](pid_t pid, const Input& input, bool is_dump) {
     keeper.add(pid, input, is_dump);
@@ -674,8 +503,9 @@ Result<Kept> keep(Session& session, const Console& console) {
   const auto find = find_recorded_jit(*recording, *jit, refused);
   kept.diagnosis = examine_recording(*recording, *std::move(jit), refused);
   for (const ProcessInfo& process : processes) find(process, {});
-  const std::size_t added = keeper.add_logs(session.runtime.written(), processes, session.users) +
-                            session.mounts.keep(keeper, processes);
+  const std::size_t added =
+      keeper.add_logs(session.runtime.written(), processes, session.watched.users) +
+      session.watched.mounts.keep(keeper, processes);
   if (added != 0) {
     Result<RecordedJitOptions> in_directory = recorded_jit_options({}, console);
     if (!in_directory) return Failure(in_directory.error());
@@ -740,15 +570,15 @@ std::string processes_text(const Kept& kept) {
 }
 
 /// perf that this program killed, or that ended by a signal of the user, has not failed.
-bool is_failure(const Kept& kept) { return kept.is_cut && interrupts == 0; }
+bool is_failure(const Kept& kept) { return kept.is_cut && !was_interrupted(); }
 
 RecordEnd end_of(const Session& session, const Kept& kept) {
-  const bool lives = session.command && session.command->lives();
+  const bool lives = session.watched.command && session.watched.command->lives();
   return {.who = session.options.command.empty() ? "" : short_name(session.options),
           .lasted = tenths_text(nanoseconds_of(session.lasted)),
           .command = session.end,
           .perf = session.perf_end,
-          .living = lives ? session.command->pid() : 0,
+          .living = lives ? session.watched.command->pid() : 0,
           .ran_out_of_memory = count_out_of_memory() > session.out_of_memory,
           .directory = session.directory.path(),
           .free = kept.free};
@@ -802,7 +632,7 @@ void print_summary(const Kept& kept, const Session& session, const std::string& 
     if (finding.finding.severity == Severity::info || is_told) continue;
     console.warn(finding.finding.message);
   }
-  const std::string end = interrupts != 0 ? "" : text_of_end(end_of(session, kept));
+  const std::string end = was_interrupted() ? "" : text_of_end(end_of(session, kept));
   if (!is_failure(kept) && !end.empty()) console.note(end);
   if (is_full(kept.free_in_tmp) && diagnosis.misses_names()) {
     const std::string tmp = roots_from_environment().tmp;
@@ -822,7 +652,7 @@ ExitCode fail_without_recording(const Session& session, const Error& error,
   session.directory.discard();
   const bool is_known = session.perf_end.status == 0 || session.perf_end.signal == SIGKILL;
   const std::string why = is_known                      ? error.message
-                          : interrupts != 0             ? ""
+                          : was_interrupted()           ? ""
                           : !session.why_failed.empty() ? session.why_failed
                                                         : why_perf_failed(session.perf);
   return console.fail("there is no recording: perf record ended with status " +
@@ -883,17 +713,17 @@ Result<void> record(Session& session, const Console& console) {
     Result<PerfRun> perf = PerfRun::start(session.perf);
     if (!perf) return Failure(perf.error());
     const auto began = std::chrono::steady_clock::now();
-    session.command.reset();
-    session.perf_end = session.end = Watcher(*perf, session, console).wait_for_end();
+    session.watched.command.reset();
+    session.perf_end = session.end = watch(*perf, session.pids, session.watched, console);
     session.lasted = std::chrono::steady_clock::now() - began;
     // perf that gets a signal ends by that one, in whatever way the command ends.
-    const auto end = session.command ? session.command->end() : std::nullopt;
+    const auto end = session.watched.command ? session.watched.command->end() : std::nullopt;
     const bool has_failed =
         session.perf_end.signal == SIGKILL || session.perf_end.status == kPerfFailed;
-    if (end && (interrupts != 0 || has_failed)) session.end = *end;
+    if (end && (was_interrupted() || has_failed)) session.end = *end;
     std::error_code error;
     const bool has_begun = std::filesystem::file_size(session.perf.output, error) != 0 || error;
-    if (session.perf_end.status != kPerfFailed || has_begun || interrupts != 0) break;
+    if (session.perf_end.status != kPerfFailed || has_begun || was_interrupted()) break;
     session.why_failed = why_perf_failed(session.perf);
     if (!session.why_failed.empty() && !is_about_buffers(session.why_failed)) break;
   }
@@ -957,11 +787,11 @@ ExitCode run(const RecordOptions& options, const Console& console) {
   const std::vector<pid_t> pids = living_processes(options, console);
   const Result<void> possible = check_targets(options, pids);
   if (!possible) return console.fail(possible.error());
-  const InterruptGuard guard;
+  InterruptGuard guard;
   const auto created = create_target(options);
   if (!created) return console.fail(created.error());
   const auto& [target, directory] = *created;
-  InterruptGuard::name_directory(target.directory);
+  guard.name_directory(target.directory);
   RuntimeDirectory runtime(directory, roots_from_environment().tmp);
   Result<NamingPlan> plan = plan_for(options, runtime);
   if (!plan) {
