@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <csignal>
-#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -21,6 +21,8 @@
 #include "browser.hpp"
 #include "command_line.hpp"
 #include "console.hpp"
+#include "record_end.hpp"
+#include "record_watch.hpp"
 #include "recording.hpp"
 #include "source.hpp"
 
@@ -114,19 +116,22 @@ std::string short_name(const RecordOptions& options) {
   return comm.empty() ? std::to_string(options.pids.front()) : comm;
 }
 
-std::string default_directory(const RecordOptions& options) {
+/// `attempt`: from 1, for recordings that begin in one second.
+std::string default_directory(const RecordOptions& options, int attempt) {
   const std::time_t now = std::time(nullptr);
   std::tm local{};
   ::localtime_r(&now, &local);
   std::array<char, 32> text = {};
   std::strftime(text.data(), text.size(), "%Y%m%d-%H%M%S", &local);
-  return "perfmap-" + short_name(options) + "-" + text.data();
+  return "perfmap-" + short_name(options) + "-" + text.data() +
+         (attempt == 1 ? "" : "-" + std::to_string(attempt));
 }
 
 /// -o NAME.tar.zst is an archive, of the directory NAME.
-Result<Target> target_of(const RecordOptions& options) {
+Result<Target> target_of(const RecordOptions& options, int attempt) {
   Target target;
-  std::string name = options.directory.empty() ? default_directory(options) : options.directory;
+  std::string name =
+      options.directory.empty() ? default_directory(options, attempt) : options.directory;
   if (name.ends_with(kArchiveSuffix)) {
     target.archive = name;
     name.resize(name.size() - kArchiveSuffix.size());
@@ -153,44 +158,6 @@ Result<Target> target_of(const RecordOptions& options) {
   return target;
 }
 
-volatile std::sig_atomic_t interrupts = 0;
-volatile std::sig_atomic_t sent_signal = 0;  // by a process: a terminal signals the whole group
-
-/// While it lives, Ctrl-C, SIGTERM and a closed terminal end the recording, not this program, which
-/// then saves the names. The fourth signal ends the program at once. A reader of messages that has
-/// gone ends nothing.
-class InterruptGuard {
- public:
-  InterruptGuard() {
-    interrupts = 0;
-    sent_signal = 0;
-    struct sigaction action {};
-    action.sa_flags = SA_SIGINFO;
-    action.sa_sigaction = [](int signal, siginfo_t* info, void*) {
-      constexpr int kMaxIgnored = 3;
-      constexpr int kStatusOfSignal = 128;
-      interrupts = interrupts + 1;
-      if (info->si_code != SI_KERNEL) sent_signal = signal;
-      if (interrupts > kMaxIgnored) ::_exit(kStatusOfSignal + signal);
-    };
-    for (std::size_t i = 0; i < kEnds.size(); ++i) ::sigaction(kEnds[i], &action, &before_[i]);
-    action.sa_flags = 0;
-    action.sa_handler = SIG_IGN;
-    ::sigaction(SIGPIPE, &action, &pipe_before_);
-  }
-  ~InterruptGuard() {
-    for (std::size_t i = 0; i < kEnds.size(); ++i) ::sigaction(kEnds[i], &before_[i], nullptr);
-    ::sigaction(SIGPIPE, &pipe_before_, nullptr);
-  }
-  InterruptGuard(const InterruptGuard&) = delete;
-  InterruptGuard& operator=(const InterruptGuard&) = delete;
-
- private:
-  static constexpr std::array kEnds = {SIGINT, SIGTERM, SIGHUP};
-  std::array<struct sigaction, kEnds.size()> before_ = {};
-  struct sigaction pipe_before_ {};
-};
-
 /// What is recorded, and how.
 struct Session {
   RecordOptions options;
@@ -200,103 +167,15 @@ struct Session {
   NamingPlan plan;
   PerfRecordOptions perf;
   std::int64_t began_ns = 0;
-  int status = 0;  // of perf, and of the command
-  int signal = 0;  // that ended them
+  std::uint64_t out_of_memory = 0;  // as counted when it began
+  std::size_t children = 0;         // of the living processes, not recorded
+  std::string why_failed = {};      // perf
+  ProcessEnd end = {};              // of the command; of perf, if that is not known
+  ProcessEnd perf_end = {};
   std::chrono::steady_clock::duration lasted{};
   std::vector<pid_t> asked = {};  // see LeftFiles
-  ForeignMounts mounts = ForeignMounts();
-  RecordedUsers users = RecordedUsers();
-  RecordedPlaces places = RecordedPlaces();
+  Watched watched = {};
 };
-
-/// Looks at the recorded processes, and passes signals on, until perf ends.
-class Watcher {
- public:
-  Watcher(PerfRun& perf, Session& session, const Console& console)
-      : perf_(perf), session_(session), console_(console) {}
-
-  /// Returns perf's exit status.
-  int wait_for_end();
-
- private:
-  using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::seconds kPatience{3};
-
-  bool has_command() const noexcept { return session_.pids.empty(); }
-  void look();
-  void stop();
-  void wait_for_signaled();
-
-  PerfRun& perf_;
-  Session& session_;
-  const Console& console_;
-  OrphanAdopter adopter_;
-  Roots roots_ = roots_from_environment();
-  std::vector<pid_t> signaled_;
-  int seen_ = 0;  // of `interrupts`
-  Clock::time_point stopped_;
-};
-
-int Watcher::wait_for_end() {
-  constexpr int kMoment = 50;
-  constexpr int kMomentsPerLook = 4;
-  for (int moment = 0;; ++moment) {
-    if (const auto status = perf_.wait(kMoment)) {
-      wait_for_signaled();
-      adopter_.reap(descendants_of({::getpid()}));
-      return *status;
-    }
-    if (moment % kMomentsPerLook == 0) look();
-    if (interrupts != seen_) stop();
-  }
-}
-
-void Watcher::look() {
-  const std::vector<pid_t> pids = has_command() ? std::vector{perf_.pid()} : session_.pids;
-  std::vector<pid_t> children = descendants_of(has_command() ? std::vector{::getpid()} : pids);
-  std::erase(children, perf_.pid());
-  adopter_.reap(children);
-  for (const std::vector<pid_t>& some : {pids, children}) {
-    session_.mounts.look(some);
-    session_.users.look(some);
-    session_.places.look(some);
-  }
-  for (const std::string& path : perf_.pass_fifos(session_.users, roots_)) {
-    console_.warn(path + " is a FIFO, in which perf would hang: perf was given an empty map");
-  }
-}
-
-/// A terminal signals all processes of its group, but another process this one alone.
-void Watcher::stop() {
-  const bool is_first = seen_ == 0;
-  seen_ = interrupts;
-  if (const int signal = sent_signal; signal != 0 && has_command()) {
-    sent_signal = 0;
-    for (const pid_t pid : signal_descendants(signal, perf_.pid())) signaled_.push_back(pid);
-  }
-  if (is_first) {
-    perf_.stop();
-    stopped_ = Clock::now();
-  } else if (Clock::now() - stopped_ > kPatience) {
-    ::kill(perf_.pid(), SIGKILL);  // it hangs, for example in a FIFO of another process
-  }
-}
-
-/// What a process writes at its end is kept, too, and its files are removed only after that.
-void Watcher::wait_for_signaled() {
-  constexpr timespec kMoment{0, 10'000'000};
-  const auto until = Clock::now() + kPatience;
-  while (!signaled_.empty() && Clock::now() < until && interrupts == seen_) {
-    adopter_.reap(signaled_);
-    std::erase_if(signaled_, [](pid_t pid) { return !process_lives(pid); });
-    if (!signaled_.empty()) ::nanosleep(&kMoment, nullptr);
-  }
-  if (signaled_.empty()) return;
-  std::string pids;
-  for (const pid_t pid : signaled_) pids += (pids.empty() ? "" : ", ") + std::to_string(pid);
-  console_.warn(counted(signaled_.size(), "process", "processes") +
-                " did not end after the signal, and will leave files: " + pids);
-}
 
 Result<void> invalid(std::string why) {
   return Failure({Errc::invalid_argument, std::move(why), 0, {}});
@@ -519,7 +398,30 @@ struct Kept {
   std::vector<RecordedModule> modules;
   std::size_t processes = 0;
   std::uint64_t span_ns = 0;
+  bool is_cut = false;                     ///< perf did not finish the recording
+  std::optional<std::uint64_t> free = {};  ///< bytes for the recording, when perf ended
+  std::optional<std::uint64_t> free_in_tmp = {};
 };
+
+/// Why files were not copied. A full file system refuses most of them.
+void warn_of_failures(const std::vector<Error>& failures, std::string_view what,
+                      const Session& session, const Console& console) {
+  std::size_t without_space = 0;
+  for (const Error& error : failures) {
+    const bool is_full = error.sys_errno == ENOSPC || error.sys_errno == EDQUOT;
+    if (is_full)
+      ++without_space;
+    else
+      console.warn(error.message);
+  }
+  if (without_space == 0) return;
+  const std::string& directory = session.directory.path();
+  console.warn(counted(without_space, "file") + " with " + std::string(what) +
+               (without_space == 1 ? " does" : " do") + " not fit into the file system of " +
+               one_line(directory, true) + ", of which " +
+               counted(free_bytes_in(directory).value_or(0), "byte") +
+               " are free, so the recording may lose names (record to another directory: -o)");
+}
 
 /// With -p, the recording also names the sleep of --duration, which is not recorded.
 std::size_t count_recorded(const std::vector<ProcessInfo>& processes,
@@ -529,6 +431,11 @@ std::size_t count_recorded(const std::vector<ProcessInfo>& processes,
   for (const RecordedProcessState& state : diagnosis.processes) recorded.insert(state.counts.pid);
   return static_cast<std::size_t>(std::ranges::count_if(
       processes, [&](const ProcessInfo& process) { return recorded.contains(process.pid); }));
+}
+
+std::uint64_t nanoseconds_of(std::chrono::steady_clock::duration duration) {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
 }
 
 /// From the first start of a process to the last end; 0 if the recording has none.
@@ -544,8 +451,8 @@ std::uint64_t lifetime_of(const std::vector<ProcessInfo>& processes) {
 /// Copies ELF files, and says which not.
 std::vector<RecordedModule> keep_modules(ModuleKeeper& keeper, const Session& session,
                                          const Console& console) {
-  keeper.write({}, [&session](uid_t user) { return session.users.ran_as(user); });
-  for (const Error& error : keeper.failures()) console.warn(error.message);
+  keeper.write({}, [&session](uid_t user) { return session.watched.users.ran_as(user); });
+  warn_of_failures(keeper.failures(), "native code", session, console);
   for (const RecordedModule& module : keeper.too_large()) {
     console.warn(one_line(module.source, true) + " has " + std::to_string(module.size >> 20) +
                  " MiB and is not copied: without this file the recording loses its names");
@@ -557,8 +464,8 @@ std::vector<RecordedModule> keep_modules(ModuleKeeper& keeper, const Session& se
 void remove_left(const Session& session, const std::string& tmp, const Kept& kept,
                  const std::vector<ProcessInfo>& processes, const Console& console) {
   LeftFiles left{.tmp = tmp,
-                 .places = &session.places,
-                 .users = &session.users,
+                 .places = &session.watched.places,
+                 .users = &session.watched.users,
                  .began_ns = session.began_ns,
                  .asked = session.asked};
   for (const NamingVariable& variable : session.plan.variables) {
@@ -574,7 +481,9 @@ Result<Kept> keep(Session& session, const Console& console) {
   if (!recording) return Failure(recording.error());
   Result<RecordedJitOptions> jit = recorded_jit_options({}, console);
   if (!jit) return Failure(jit.error());
-  jit->ran_as = [&session](pid_t pid, uid_t user) { return session.users.ran_as(pid, user); };
+  jit->ran_as = [&session](pid_t pid, uid_t user) {
+    return session.watched.users.ran_as(pid, user);
+  };
   NameKeeper keeper(session.directory);
   jit->on_found = [&keeper](pid_t pid, const Input& input, bool is_dump) {
     keeper.add(pid, input, is_dump);
@@ -585,6 +494,9 @@ Result<Kept> keep(Session& session, const Console& console) {
   };
   RecordedRefusals refused;
   Kept kept;
+  kept.is_cut = recording->facts().was_killed;
+  kept.free = free_bytes_in(session.directory.path());
+  kept.free_in_tmp = free_bytes_in(jit->roots.tmp);
   const Step step(console, "naming the code");
   const std::vector<ProcessInfo> processes = processes_of(*recording);
   const std::string tmp = jit->roots.tmp;
@@ -592,8 +504,9 @@ Result<Kept> keep(Session& session, const Console& console) {
   const auto find = find_recorded_jit(*recording, *jit, refused);
   kept.diagnosis = examine_recording(*recording, *std::move(jit), refused);
   for (const ProcessInfo& process : processes) find(process, {});
-  const std::size_t added = keeper.add_logs(session.runtime.written(), processes, session.users) +
-                            session.mounts.keep(keeper, processes);
+  const std::size_t added =
+      keeper.add_logs(session.runtime.written(), processes, session.watched.users) +
+      session.watched.mounts.keep(keeper, processes);
   if (added != 0) {
     Result<RecordedJitOptions> in_directory = recorded_jit_options({}, console);
     if (!in_directory) return Failure(in_directory.error());
@@ -601,7 +514,7 @@ Result<Kept> keep(Session& session, const Console& console) {
     kept.diagnosis = examine_recording(*recording, *std::move(in_directory), refused);
   }
   session.runtime.remove();
-  for (const Error& error : keeper.failures()) console.warn(error.message);
+  warn_of_failures(keeper.failures(), "names of JIT code", session, console);
   report_refused(refused, console);
   kept.files = keeper.files();
   for (const SampledModule& one : kept.diagnosis.modules) modules.mark(one.path, one.build_id);
@@ -609,6 +522,7 @@ Result<Kept> keep(Session& session, const Console& console) {
   kept.processes = count_recorded(processes, session.pids, kept.diagnosis);
   kept.span_ns = recording->facts().last_sample - recording->facts().first_sample;
   if (kept.diagnosis.total.samples == 0) kept.span_ns = lifetime_of(processes);
+  if (kept.is_cut) kept.span_ns = nanoseconds_of(session.lasted);
   remove_left(session, tmp, kept, processes, console);
   return kept;
 }
@@ -656,30 +570,40 @@ std::string processes_text(const Kept& kept) {
          std::to_string(kept.processes - sampled) + " without samples)";
 }
 
-/// Nothing if the command ended well, or because the user ended the recording.
-std::string end_text(const Session& session) {
-  if (session.options.command.empty() || interrupts != 0 || session.status == 0) return {};
-  const std::string who = short_name(session.options);
-  if (session.signal == 0) return who + " exited with " + std::to_string(session.status);
-  const char* const name = ::sigabbrev_np(session.signal);
-  return who + " ended by " +
-         (name == nullptr ? "signal " + std::to_string(session.signal) : std::string("SIG") + name);
+/// perf that this program killed, or that ended by a signal of the user, has not failed.
+bool is_failure(const Kept& kept) { return kept.is_cut && !was_interrupted(); }
+
+RecordEnd end_of(const Session& session, const Kept& kept) {
+  const bool lives = session.watched.command && session.watched.command->lives();
+  return {.who = session.options.command.empty() ? "" : short_name(session.options),
+          .lasted = tenths_text(nanoseconds_of(session.lasted)),
+          .command = session.end,
+          .perf = session.perf_end,
+          .living = lives ? session.watched.command->pid() : 0,
+          .ran_out_of_memory = count_out_of_memory() > session.out_of_memory,
+          .directory = session.directory.path(),
+          .free = kept.free};
 }
 
 /// Why there are no samples, and what to do.
 std::string no_samples_text(const Kept& kept, const Session& session) {
   const RecordOptions& options = session.options;
-  const auto lasted = std::chrono::duration_cast<std::chrono::nanoseconds>(session.lasted).count();
   const std::uint64_t waited =
-      parse_seconds(options.duration).value_or(static_cast<std::uint64_t>(lasted));
+      parse_seconds(options.duration).value_or(nanoseconds_of(session.lasted));
   const std::string time = tenths_text(kept.span_ns != 0 ? kept.span_ns : waited);
   if (!options.event.empty()) {
     return "there are no samples: the event " + one_line(options.event, true) +
            " did not occur, or too rarely, in " + time +
            " (record for longer, or another event: -e)";
   }
-  return "there are no samples: what was recorded used almost no processor time in " + time +
-         " (record for longer, or where it waits: --off-cpu)";
+  const std::string idle =
+      "there are no samples: what was recorded used almost no processor time in " + time;
+  if (session.children != 0) {
+    return idle + ", and " + counted(session.children, "child process", "child processes") +
+           (session.children == 1 ? " was" : " were") +
+           " not recorded (record them, too: --all-children, or with -p)";
+  }
+  return idle + " (record for longer, or where it waits: --off-cpu)";
 }
 
 void print_summary(const Kept& kept, const Session& session, const std::string& typed,
@@ -704,11 +628,18 @@ void print_summary(const Kept& kept, const Session& session, const std::string& 
                  " more processes with samples");
   }
   for (const RecordingFinding& finding : diagnosis.findings) {
-    const bool is_told = !has_samples && finding.finding.id == "no-samples";
+    const bool is_told = (!has_samples && finding.finding.id == "no-samples") ||
+                         (is_failure(kept) && finding.finding.id == "killed");
     if (finding.finding.severity == Severity::info || is_told) continue;
     console.warn(finding.finding.message);
   }
-  if (const std::string end = end_text(session); !end.empty()) console.note(end);
+  const std::string end = was_interrupted() ? "" : text_of_end(end_of(session, kept));
+  if (!is_failure(kept) && !end.empty()) console.note(end);
+  if (is_full(kept.free_in_tmp) && diagnosis.misses_names()) {
+    const std::string tmp = roots_from_environment().tmp;
+    console.warn(text_of_full(tmp, *kept.free_in_tmp) +
+                 ", so runtimes could not write all names there (remove files, and record again)");
+  }
   if (!has_samples) return console.warn(no_samples_text(kept, session));
   console.line("next:");
   console.line("  perfmap report " + shell_word(typed));
@@ -720,11 +651,13 @@ ExitCode fail_without_recording(const Session& session, const Error& error,
                                 const Console& console) {
   session.runtime.remove();
   session.directory.discard();
-  const std::string why = session.status == 0 ? error.message
-                          : interrupts != 0   ? ""
-                                              : why_perf_failed(session.perf);
+  const bool is_known = session.perf_end.status == 0 || session.perf_end.signal == SIGKILL;
+  const std::string why = is_known                      ? error.message
+                          : was_interrupted()           ? ""
+                          : !session.why_failed.empty() ? session.why_failed
+                                                        : why_perf_failed(session.perf);
   return console.fail("there is no recording: perf record ended with status " +
-                      std::to_string(session.status) + (why.empty() ? "" : ": " + why));
+                      std::to_string(session.perf_end.status) + (why.empty() ? "" : ": " + why));
 }
 
 RecordingManifest manifest_of(const Session& session) {
@@ -732,7 +665,7 @@ RecordingManifest manifest_of(const Session& session) {
           .pids = session.pids,
           .perf = perf_record_arguments(session.perf),
           .variables = session.plan.variables,
-          .exit_status = session.status};
+          .exit_status = session.end.status};
 }
 
 /// Runs `perfmap stacks`, whose notes the summary has already. The page is in the directory, or, as
@@ -781,12 +714,19 @@ Result<void> record(Session& session, const Console& console) {
     Result<PerfRun> perf = PerfRun::start(session.perf);
     if (!perf) return Failure(perf.error());
     const auto began = std::chrono::steady_clock::now();
-    session.status = Watcher(*perf, session, console).wait_for_end();
+    session.watched.command.reset();
+    session.perf_end = session.end = watch(*perf, session.pids, session.watched, console);
     session.lasted = std::chrono::steady_clock::now() - began;
-    session.signal = perf->signal();
+    // perf that gets a signal ends by that one, in whatever way the command ends.
+    const auto end = session.watched.command ? session.watched.command->end() : std::nullopt;
+    const bool has_failed =
+        session.perf_end.signal == SIGKILL || session.perf_end.status == kPerfFailed;
+    if (end && (was_interrupted() || has_failed)) session.end = *end;
     std::error_code error;
     const bool has_begun = std::filesystem::file_size(session.perf.output, error) != 0 || error;
-    if (session.status != kPerfFailed || has_begun || interrupts != 0) break;
+    if (session.perf_end.status != kPerfFailed || has_begun || was_interrupted()) break;
+    session.why_failed = why_perf_failed(session.perf);
+    if (!session.why_failed.empty() && !is_about_buffers(session.why_failed)) break;
   }
   return {};
 }
@@ -794,6 +734,7 @@ Result<void> record(Session& session, const Console& console) {
 ExitCode finish(Session& session, const Target& target, const Console& console) {
   const Result<Kept> kept = keep(session, console);
   if (!kept) return fail_without_recording(session, kept.error(), console);
+  if (is_failure(*kept)) console.warn(text_of_cut(end_of(session, *kept)));
   Result<void> done =
       write_manifest(session.directory, manifest_of(session), kept->files, kept->modules);
   if (!done) return console.fail(done.error());
@@ -804,46 +745,78 @@ ExitCode finish(Session& session, const Target& target, const Console& console) 
   print_summary(*kept, session, target.shown(), console);
   if (page && !*page) return console.fail(page->error());
   if (page) open_page(**page, console);
-  return session.options.propagate ? static_cast<ExitCode>(session.status) : ExitCode::ok;
+  return session.options.propagate ? static_cast<ExitCode>(session.end.status) : ExitCode::ok;
+}
+
+/// The processes of -p, with those of --all-children.
+std::vector<pid_t> living_processes(const RecordOptions& options, const Console& console) {
+  std::vector<pid_t> pids;
+  for (const pid_t one : options.pids) {
+    const pid_t found = process_of_thread(one);
+    const pid_t pid = found > 0 ? found : one;
+    if (pid != one) {
+      console.note(std::to_string(one) + " is a thread of process " + std::to_string(pid) +
+                   ", which is recorded");
+    }
+    if (std::ranges::find(pids, pid) == pids.end()) pids.push_back(pid);
+  }
+  if (!options.all_children) return pids;
+  const std::vector<pid_t> children = descendants_of(pids);
+  pids.insert(pids.end(), children.begin(), children.end());
+  return pids;
+}
+
+/// A new directory, and its name as the user typed it, or the first free one.
+Result<std::pair<Target, RecordingDirectory>> create_target(const RecordOptions& options) {
+  constexpr int kMaxAttempts = 100;
+  for (int attempt = 1;; ++attempt) {
+    Result<Target> target = target_of(options, attempt);
+    Result<RecordingDirectory> directory =
+        target ? RecordingDirectory::create(target->directory) : Failure(target.error());
+    if (directory) return std::pair(*std::move(target), *std::move(directory));
+    const bool is_taken =
+        directory.error().code == Errc::refused || directory.error().sys_errno == EEXIST;
+    if (!options.directory.empty() || !is_taken || attempt == kMaxAttempts) {
+      return Failure(directory.error());
+    }
+  }
 }
 
 ExitCode run(const RecordOptions& options, const Console& console) {
   const Result<void> checked = check_options(options);
   if (!checked) return console.fail(checked.error());
-  std::vector<pid_t> pids = options.pids;
-  if (options.all_children) {
-    const std::vector<pid_t> children = descendants_of(pids);
-    pids.insert(pids.end(), children.begin(), children.end());
-  }
+  const std::vector<pid_t> pids = living_processes(options, console);
   const Result<void> possible = check_targets(options, pids);
   if (!possible) return console.fail(possible.error());
-  const Result<Target> target = target_of(options);
-  if (!target) return console.fail(target.error());
-  const InterruptGuard guard;
-  const Result<RecordingDirectory> directory = RecordingDirectory::create(target->directory);
-  if (!directory) return console.fail(directory.error());
-  RuntimeDirectory runtime(*directory, roots_from_environment().tmp);
+  InterruptGuard guard;
+  const auto created = create_target(options);
+  if (!created) return console.fail(created.error());
+  const auto& [target, directory] = *created;
+  guard.name_directory(target.directory);
+  RuntimeDirectory runtime(directory, roots_from_environment().tmp);
   Result<NamingPlan> plan = plan_for(options, runtime);
   if (!plan) {
     runtime.remove();
-    directory->discard();
+    directory.discard();
     return console.fail(plan.error());
   }
   say_plan(options, *plan, console);
-  Session session{options, pids, *directory, runtime, *std::move(plan), {}, file_time_now(), 0};
-  session.perf = perf_options(options, pids, *directory, session.plan);
+  Session session{options,          pids, directory,       runtime,
+                  *std::move(plan), {},   file_time_now(), count_out_of_memory()};
+  if (!options.all_children) session.children = descendants_of(pids).size();
+  session.perf = perf_options(options, pids, directory, session.plan);
   {
     LivingNames living(pids, console);
     const Result<void> recorded = record(session, console);
     if (!recorded) {
       runtime.remove();
-      directory->discard();
+      directory.discard();
       return console.fail(recorded.error());
     }
     living.end();
     session.asked = living.asked();
   }
-  return finish(session, *target, console);
+  return finish(session, target, console);
 }
 
 std::string check_seconds(const std::string& text) {

@@ -142,9 +142,26 @@ def ended_containers_are_named(cwd):
     check_complete("ns1", cwd, "node")
 
 
+def other_pids_are_named(cwd):
+    """A process with its own pids, and the /tmp of this system."""
+    if subprocess.run(["unshare", "-p", "-f", "--mount-proc", "true"], capture_output=True).returncode != 0:
+        return print("skipped in part: no namespaces here")
+    before = set(os.listdir(cwd)) | {"pids1"}
+    maps = set(pathlib.Path("/tmp").glob("perf-*.map"))
+    done = run("record", "-o", "pids1", "--", "unshare", "-p", "-f", "--mount-proc", "node", "hot.js", "2", cwd=cwd)
+    assert done.stdout == "done true\n" and "warning" not in done.stderr, done
+    manifest = read_manifest(f"{cwd}/pids1")
+    file, = manifest["files"]
+    assert file["path"] == f"perf-{file['pid']}.map" and re.fullmatch(r"/tmp/perf-\d\.map", file["source"]), file
+    assert pathlib.Path(file["source"]) not in maps, file
+    check_nothing_left(cwd, before, manifest)
+    check_shares("pids1", cwd, "pids")
+    check_complete("pids1", cwd, "node")
+
+
 def main():
     skip_without_perf()
-    run_rows([[(node_is_named, "node"), (children_are_named, "node"), (ended_containers_are_named, "node")],
+    run_rows([[(node_is_named, "node"), (children_are_named, "node"), (ended_containers_are_named, "node"), (other_pids_are_named, "node")],
               [(java_is_named, "javac"), (living_jvm_is_asked, "javac"),
                (jvm_that_forbids_attaching_is_left_alone, "javac"), (cpp_is_complete, "g++")]])
 

@@ -118,6 +118,30 @@ def logs_without_a_directory_are_not_printed(cwd):
         assert len(read_manifest(f"{cwd}/{name}")["files"]) == 1, done.stderr
 
 
+def logs_of_scripts_are_not_printed(cwd):
+    """Node.js is started in another directory, or as another user, after the script began."""
+    hot = f"{cwd}/hot.js"
+    commands = {"moved1": ["sh", "-c", f"cd /proc && exec node {hot} 1"],
+                "moved2": ["sh", "-c", 'cd "$1" && exec node "$2" 1', "sh", "/proc", hot],
+                "moved3": ["env", "-C", "/proc", "node", hot, "1"]}
+    if os.geteuid() == 0:
+        closed = pathlib.Path(cwd, "closed")
+        closed.mkdir(mode=0o711)
+        as_nobody = f"setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups node {hot} 1"
+        (closed / "start").write_text(f"#!/bin/sh\ncd {closed}\nexec {as_nobody}\n")
+        os.chmod(closed / "start", 0o755)
+        commands |= {"user4": as_nobody.split(), "user5": [f"{closed}/start"], "user6": ["sh", "-c", f"exec {as_nobody}"]}
+    for name, command in commands.items():
+        done = run("record", "-o", f"{cwd}/{name}", "--", *command, cwd=f"{cwd}/closed" if name.startswith("user") else cwd)
+        assert done.stdout == "done true\n", (command, done)
+        row = totals(name, cwd, "node")
+        assert row["unnamed_jit_frames"] <= 0.01 * row["frames"], (command, row)
+    # A script that says where it starts Node.js gets all names, also of regular expressions.
+    match = "const s = 'ab1'.repeat(1e5), end = Date.now() + 1000; while (Date.now() < end) s.replace(/[a-z]+([0-9])/g, '')"
+    done = run("record", "-o", "regexp1", "--", "sh", "-c", 'node -e "$0"', match, cwd=cwd)
+    assert any("[a-z]+([0-9])" in ";".join(frames) for frames, _ in stacks("regexp1", cwd)), done.stderr
+
+
 def variables_of_scripts_are_one_line(cwd):
     words = ["record", "--runtime", "node,pypy", "-o", "lines1", "sh", "-c", "true"]
     told = run(*words, cwd=cwd).stderr
@@ -199,6 +223,112 @@ def repeated_signals_keep_the_names(cwd):
         assert len(read_manifest(f"{cwd}/{name}")["files"]) == 1, (name, printed)
 
 
+def handled_signals_have_a_status(cwd):
+    """A command that handles a signal ends as it likes, and is not signaled twice."""
+    counting = "i=0; while [ $i -lt 90 ]; do sleep 0.1; i=$((i+1)); done; exit 7"
+    for name, number, handler, status, printed in (
+            ("handled1", signal.SIGINT, "trap 'echo INT; exit 4' INT", 4, "INT\n"),
+            ("handled2", signal.SIGTERM, "trap 'echo TERM; exit 5' TERM", 5, "TERM\n"),
+            ("handled3", signal.SIGTERM, ":", 128 + signal.SIGTERM, "")):
+        going = subprocess.Popen([PERFMAP, "record", "--runtime", "none", "--propagate", "-o", name, "--", "sh", "-c", f"{handler}; {counting}"],
+                                 cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        time.sleep(1.5)
+        going.send_signal(number)
+        said, told = going.communicate(timeout=60)
+        assert (going.returncode, said) == (status, printed), (name, going.returncode, said, told)
+        assert read_manifest(f"{cwd}/{name}")["exit_status"] == status
+
+
+def fourth_signals_end_with_a_message(cwd):
+    going = subprocess.Popen([PERFMAP, "record", "--runtime", "none", "-o", "fourth1", "--", "sh", "-c", "trap '' INT TERM; for i in 1 2 3; do sleep 1; done"],
+                             cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    time.sleep(1)
+    for _ in range(4):
+        going.send_signal(signal.SIGINT)
+        time.sleep(0.1)
+    told = going.communicate(timeout=60)[1]
+    assert going.returncode == 130 and "ended by the fourth signal, before the names were saved: fourth1 has" in told, told
+
+
+def killed_perf_is_not_the_end_of_the_command(cwd):
+    going = start_recording("killed1", ["node", "hot.js", "5"], cwd)
+    time.sleep(1)
+    perf, = pathlib.Path(f"/proc/{going.pid}/task/{going.pid}/children").read_text().split()
+    os.kill(int(perf), signal.SIGKILL)
+    printed, told = going.communicate(timeout=60)
+    assert going.returncode == 0 and "ended by" not in told, told
+    node, = re.findall(r"perf was killed by SIGKILL after \d\.\d s, .*; node goes on as process (\d+), is not recorded", told)
+    assert printed == "done true\n", printed  # it has the pipe
+    read_manifest(f"{cwd}/killed1")
+    assert totals("killed1", cwd, "node")["samples"] > 5
+    pathlib.Path(f"/tmp/perf-{node}.map").unlink()
+    for log in pathlib.Path(cwd).glob(f"isolate-*-{node}-v8.log"):
+        log.unlink()
+
+
+def full_file_systems_are_named(cwd):
+    script = 'mkdir -p "$1" && mount -t tmpfs -o size=$2k none "$1" && shift 2 && exec "$@"'
+    def record_with(directory, kib, *words):
+        return subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", directory, str(kib), PERFMAP, "record", *words,
+                               "--", "node", f"{cwd}/hot.js", "2"], cwd="/", capture_output=True, text=True)
+    if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
+        return print("skipped in part: no mount namespaces here")
+    done = record_with(f"{cwd}/small", 3072, "-o", f"{cwd}/small/full1")
+    assert re.search(r"perf failed after \d\.\d s, because the file system of \S*/full1 is full \(\d+ bytes are free\), and ended node", done.stderr), done
+    assert re.search(r"1 file with names of JIT code does not fit into the file system of \S*/full1, of which \d+ bytes are free", done.stderr), done
+    if not os.path.isdir("/dev/shm"):
+        return
+    hot = pathlib.Path("/dev/shm", f"perfmap-{os.getpid()}.js")
+    shutil.copy(f"{cwd}/hot.js", hot)
+    try:
+        done = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", "/tmp", "8", PERFMAP, "record", "-o", f"{hot}.d", "--", "node", str(hot), "1"],
+                              cwd="/", capture_output=True, text=True)
+        assert "the file system of /tmp is full (0 bytes are free), so runtimes could not write all names there" in done.stderr, done
+    finally:
+        hot.unlink()
+        shutil.rmtree(f"{hot}.d", ignore_errors=True)
+
+
+def threads_are_recorded_as_processes(cwd):
+    node = subprocess.Popen(["node", "hot.js", "6"], cwd=cwd, stdout=subprocess.DEVNULL)
+    time.sleep(0.5)
+    thread = next(int(name) for name in os.listdir(f"/proc/{node.pid}/task") if int(name) != node.pid)
+    done = run("record", "-o", "thread1", "-p", str(thread), "--duration", "1", cwd=cwd)
+    node.kill()
+    node.wait()
+    assert f"{thread} is a thread of process {node.pid}, which is recorded" in done.stderr, done.stderr
+    assert read_manifest(f"{cwd}/thread1")["pids"] == [node.pid]
+    assert totals("thread1", cwd, "node")["samples"] > 20
+
+
+def waiting_shells_get_advice(cwd):
+    shell = subprocess.Popen(["sh", "-c", "sleep 5; :"])
+    time.sleep(0.2)
+    done = run("record", "-o", "shell2", "-p", str(shell.pid), "--duration", "0.5", cwd=cwd)
+    assert "and 1 child process was not recorded (record them, too: --all-children, or with -p)" in done.stderr, done.stderr
+    shell.kill()
+    shell.wait()
+
+
+def default_names_are_free(cwd):
+    """Of recordings that begin in one second."""
+    going = [subprocess.Popen([PERFMAP, "record", "--runtime", "none", "--", "true"], cwd=cwd, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+    for one in going:
+        told = one.communicate()[1]
+        assert one.returncode == 0, told
+    directories = list(pathlib.Path(cwd).glob("perfmap-true-*"))
+    assert len(directories) == 4, directories
+    for directory in directories:
+        read_manifest(directory)
+
+
+def failures_of_perf_are_told_once(cwd):
+    done = subprocess.run([PERFMAP, "record", "--call-graph", "lbr", "-o", "lbr1", "--", "true"], cwd=cwd, capture_output=True, text=True)
+    if done.returncode == 0:
+        return print("skipped in part: branches can be recorded here")
+    assert done.stderr.count("Error:") == 1, done.stderr
+
+
 def readers_that_go_end_nothing(cwd):
     """As in `perfmap record ... 2>&1 | head -1`."""
     reading, writing = os.pipe()
@@ -271,10 +401,14 @@ def main():
     skip_without_perf()
     run_rows([[(statuses_are_true, None), (ctrl_c_keeps_the_data, "node"), (planted_files_stay, "node"),
                (names_of_others_are_refused, "node"), (signals_end_all_processes, "node"), (repeated_signals_keep_the_names, "node"),
-               (restarts_are_named, "node"), (logs_elsewhere_are_removed, "node")],
+               (restarts_are_named, "node"), (handled_signals_have_a_status, None),
+               (fourth_signals_end_with_a_message, None), (killed_perf_is_not_the_end_of_the_command, "node"),
+               (full_file_systems_are_named, "node"), (logs_elsewhere_are_removed, "node")],
               [(readers_that_go_end_nothing, None), (empty_recordings_have_a_reason, None),
                (zombies_are_named_so, None), (dumps_in_working_directories_are_removed, "node"),
-               (variables_of_scripts_are_one_line, "node"), (logs_without_a_directory_are_not_printed, "node"), (failures_of_perf_have_a_reason, None),
+               (variables_of_scripts_are_one_line, "node"), (logs_without_a_directory_are_not_printed, "node"), (logs_of_scripts_are_not_printed, "node"),
+               (failures_of_perf_have_a_reason, None), (failures_of_perf_are_told_once, None),
+               (threads_are_recorded_as_processes, "node"), (waiting_shells_get_advice, None), (default_names_are_free, None),
                (smaller_buffers_are_tried, None), (fifos_do_not_hang_perf, None), (erlang_is_named, "erl"),
                (php_is_named, "php"), (other_users_are_named, "node")]])
 

@@ -236,7 +236,8 @@ constinit const RuntimeInfo kHotspot = {
          .no_snapshot =
              "; the JVM writes a map only if jcmd asks for it: run jcmd, and take another snapshot",
          .only_interprets =
-             "the JVM only interprets (-Xint), so Java methods have no compiled code to name",
+             "the JVM only interprets (-Xint), so Java methods have no compiled code to name; "
+             "remove that option",
          .interpreter_flag = kInterpreter},
     .lint =
         {.files = {"libjvm.so"},

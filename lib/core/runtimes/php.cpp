@@ -1,5 +1,8 @@
 // PHP 8: JIT$function, JIT$Class::method, JIT$$stub, TRACE-1$function$line.
 
+#include <algorithm>
+#include <array>
+
 #include "runtimes/catalogue.hpp"
 
 namespace perfmap::runtimes {
@@ -36,6 +39,13 @@ std::string without_tier(std::string_view raw, const DecodedName& name) {
   return std::string(name.function.empty() ? raw : name.function);
 }
 
+constexpr std::string_view kJit = "opcache.jit=";
+
+bool is_off(std::string_view value) noexcept {
+  constexpr std::array<std::string_view, 5> kOff = {"off", "disable", "no", "false", "0"};
+  return std::ranges::find(kOff, value) != kOff.end();
+}
+
 /// php.ini cannot be read, so its settings are unknown.
 StartFlags flags_of(const ProgramStart& start) {
   constexpr std::uint64_t kMap = 0x10;
@@ -45,6 +55,7 @@ StartFlags flags_of(const ProgramStart& start) {
   for (std::string_view word : words) {
     if (word.starts_with("-d")) word.remove_prefix(2);
     if (word.starts_with("opcache.jit_buffer_size=")) asked.jit = true;
+    if (word.starts_with(kJit)) asked.only_interprets = is_off(word.substr(kJit.size()));
     constexpr std::string_view kDebug = "opcache.jit_debug=";
     if (!word.starts_with(kDebug)) continue;
     const std::uint64_t bits = number_of(word.substr(kDebug.size()), 10);
@@ -78,7 +89,10 @@ constinit const RuntimeInfo kPhp = {
     .names = {.decode = decode, .without_tier = without_tier},
     .signs = {.programs = {"php", "php-fpm", "php-cgi"}, .libraries = {"libphp"}},
     .maps = {.flags = flags_of, .command = naming_command},
-    .doctor = {.no_jit = "PHP runs without its JIT compiler, and only JIT code can have names"},
+    .doctor = {.no_jit = "PHP runs without its JIT compiler, and only JIT code can have names",
+               .only_interprets =
+                   "PHP only interprets (opcache.jit=off), so the functions of scripts have no "
+                   "code to name; remove that option"},
     .started = {.variables = kStartVariables,
                 .ini = "opcache.enable_cli=1\nopcache.jit=tracing\n"
                        "opcache.jit_buffer_size=64M\nopcache.jit_debug=0x10\n"

@@ -315,7 +315,8 @@ void add_interpreter(const DoctorCase& facts, Diagnosis& diagnosis) {
   if (!facts.asked.only_interprets || texts.interprets_without_code) return;
   CommandLine command = own_command(facts.view);
   std::erase(command.arguments, texts.interpreter_flag);
-  warn(diagnosis, "only-interpreted", std::string(texts.only_interprets), command.text());
+  warn(diagnosis, "only-interpreted", std::string(texts.only_interprets),
+       texts.interpreter_flag.empty() ? "" : command.text());
 }
 
 /// A runtime that writes its map only on request: the map may be old.

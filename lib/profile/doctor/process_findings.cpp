@@ -233,6 +233,7 @@ class ProcessAdvice {
     add_ignored();
     if (!began_unseen() && !explains_ends()) add_stack_finding();
     add_interpreted_frames();
+    add_only_interpreted();
   }
 
  private:
@@ -469,7 +470,8 @@ class ProcessAdvice {
   /// How to start the runtime so that it names its code: through perf, or by hand.
   void add_runtime_fix(const DoctorFinding& cause, Severity severity, const std::string& message,
                        pid_t pid) {
-    const bool cannot = cause.id == "too-old" && facts_.runtime().maps.is_live();
+    const MapSupport& maps = facts_.runtime().maps;
+    const bool cannot = cause.id == "too-old" && (maps.is_live() || maps.newer_program.empty());
     const StartAdvice::Wants wants{cause.id != "lost-map", wants_stacks_};
     if (cause.id == "no-map" && !log_of(facts_).empty()) {
       advice_.add(cause.id, severity, message, cause.fix, pid);
@@ -584,6 +586,15 @@ class ProcessAdvice {
     return facts_.runtime().stacks.has_own_stacks() &&
            (has_stack_copies(recording_.context.samples) || is_any_used() ||
             !facts_.asked.map_by.empty());
+  }
+
+  /// The interpreter has one name for the work of all functions, or none, and no file is missing.
+  void add_only_interpreted() {
+    const DoctorTexts& texts = facts_.runtime().doctor;
+    const bool is_told = texts.only_interprets.empty() || texts.interprets_without_code;
+    if (!facts_.asked.only_interprets || is_told) return;
+    report("only-interpreted", Severity::info,
+           process_title(process_) + ": " + std::string(texts.only_interprets));
   }
 
   void add_interpreted_frames() {

@@ -11,6 +11,7 @@
 #include "base/descriptor.hpp"
 #include "perfmap/profile/process.hpp"
 #include "perfmap/profile/record.hpp"
+#include "process/proc_text.hpp"
 
 namespace perfmap {
 namespace {
@@ -40,7 +41,9 @@ struct ForeignMounts::Held {
   pid_t pid = 0;
   pid_t inner = 0;  ///< the pid inside its namespace, which names its files
   uid_t uid = 0;
-  Descriptor tmp;  ///< its /tmp, which a descriptor keeps after the namespace has ended
+  std::int64_t began_ns = 0;  ///< on the clock of file times
+  bool is_shared = false;     ///< it is the caller's /tmp
+  Descriptor tmp;             ///< its /tmp, which a descriptor keeps after the namespace has ended
   struct stat place {};
 };
 
@@ -48,14 +51,15 @@ ForeignMounts::ForeignMounts(Roots roots) : roots_(std::move(roots)) {}
 ForeignMounts::ForeignMounts(ForeignMounts&&) noexcept = default;
 ForeignMounts::~ForeignMounts() = default;
 
-void ForeignMounts::look(std::span<const pid_t> pids) {
+void ForeignMounts::look(std::span<const pid_t> pids, const RecordedPlaces& places) {
   constexpr std::size_t kMaxHeld = 256;  // descriptors
   struct stat own {};
   if (::stat(roots_.tmp.c_str(), &own) != 0) return;
   for (const pid_t pid : pids) {
     const std::string path = roots_.proc + "/" + std::to_string(pid) + "/root/tmp";
     struct stat place {};
-    if (::stat(path.c_str(), &place) != 0 || is_same(place, own)) continue;
+    const pid_t inner = places.inner_pid(pid);
+    if (::stat(path.c_str(), &place) != 0 || (is_same(place, own) && inner == pid)) continue;
     auto held = std::ranges::find(held_, pid, &Held::pid);
     if (held != held_.end() && is_same(held->place, place)) continue;
     const auto process = ProcSource::open(pid, roots_);
@@ -67,28 +71,79 @@ void ForeignMounts::look(std::span<const pid_t> pids) {
       if (held_.size() == kMaxHeld) return;
       held = held_.insert(held_.end(), Held());
     }
-    const std::vector<pid_t>& inner = (*status)->namespace_pids;
     held->pid = pid;
-    held->inner = inner.empty() ? pid : inner.back();
+    held->inner = inner;
     held->uid = (*status)->uid;
+    held->began_ns = start_time_ns(**process, roots_.proc);
+    held->is_shared = is_same(place, own);
     held->tmp = std::move(tmp);
     held->place = place;
   }
 }
 
+/// Of processes with one /tmp and one inner pid, as in containers that were started one after the
+/// other, the last one that may have written a file has it, unless another one lived then, too.
+class ForeignMounts::Search {
+ public:
+  Search(const std::vector<Held>& held, std::span<const ProcessInfo> processes, const Roots& roots)
+      : held_(held), processes_(processes), roots_(roots) {}
+
+  void keep(NameKeeper& keeper, const Held& held, const std::string& name) const;
+  bool is_ended(const Held& held) const {
+    return info_of(held) != nullptr && !process_lives(held.pid, roots_);
+  }
+
+ private:
+  const ProcessInfo* info_of(const Held& held) const {
+    const auto found = std::ranges::find(processes_, held.pid, &ProcessInfo::pid);
+    return found == processes_.end() ? nullptr : &*found;
+  }
+  bool has_same_names(const Held& a, const Held& b) const {
+    return a.pid != b.pid && a.inner == b.inner && is_same(a.place, b.place) &&
+           info_of(b) != nullptr;
+  }
+  static bool may_have_written(const Held& held, const FileFacts& file) {
+    return file.mtime_ns + kTimeSlack >= held.began_ns;
+  }
+
+  const std::vector<Held>& held_;
+  std::span<const ProcessInfo> processes_;
+  const Roots& roots_;
+};
+
+void ForeignMounts::Search::keep(NameKeeper& keeper, const Held& held,
+                                 const std::string& name) const {
+  OpenPolicy policy{.follow_link = false, .regular_only = true, .bounded = true};
+  policy.owners = {held.uid, 0};
+  policy.one_name = true;
+  policy.keep_descriptor = false;
+  const std::string shown = (held.is_shared ? roots_.tmp : "/tmp") + "/" + name;
+  const Result<Input> input = Input::open_below(held.tmp.get(), "/" + name, shown, policy);
+  if (!input || !may_have_written(held, input->facts())) return;
+  const ProcessInfo& process = *info_of(held);
+  for (const Held& other : held_) {
+    if (!has_same_names(held, other) || !may_have_written(other, input->facts())) continue;
+    const ProcessInfo& info = *info_of(other);
+    if (info.since > process.since) return;
+    if (info.until <= process.since) continue;
+    return keeper.refuse({Errc::refused,
+                          "cannot use " + shown + ": processes " + std::to_string(info.pid) +
+                              " and " + std::to_string(process.pid) +
+                              " wrote it at the same time, each as process " +
+                              std::to_string(held.inner) + " of its pid namespace",
+                          0,
+                          {}});
+  }
+  keeper.add(held.pid, *input, is_dump_path(name));
+}
+
 std::size_t ForeignMounts::keep(NameKeeper& keeper, std::span<const ProcessInfo> processes) const {
   const std::size_t before = keeper.files().size();
+  const Search search(held_, processes, roots_);
   for (const Held& held : held_) {
-    const auto is_it = [&](const ProcessInfo& one) { return one.pid == held.pid; };
-    if (!std::ranges::any_of(processes, is_it) || process_lives(held.pid, roots_)) continue;
-    OpenPolicy policy{.follow_link = false, .regular_only = true, .bounded = true};
-    policy.owners = {held.uid, 0};
-    policy.one_name = true;
-    policy.keep_descriptor = false;
+    if (!search.is_ended(held)) continue;
     for (const std::string& name : names_of(held.tmp.get(), held.inner)) {
-      const Result<Input> input =
-          Input::open_below(held.tmp.get(), "/" + name, "/tmp/" + name, policy);
-      if (input) keeper.add(held.pid, *input, is_dump_path(name));
+      search.keep(keeper, held, name);
     }
   }
   return keeper.files().size() - before;

@@ -169,10 +169,11 @@ bool is_in(const std::string& file, const std::string& directory) {
          file.rfind('/') == directory.size();
 }
 
-/// Whether a file has the name that runtimes give it by the pid.
-bool is_named_by_pid(const KeptFile& file) {
+/// Whether a file has the name that runtimes give it by the pid, as the process sees it.
+bool is_named_by_pid(const KeptFile& file, const RecordedPlaces* places) {
   const auto pid = file.is_dump ? dump_pid_in(file.source) : kMapName.pid_in(file.source);
-  return pid == static_cast<std::uint64_t>(file.pid);
+  const pid_t inner = places == nullptr ? file.pid : places->inner_pid(file.pid);
+  return pid == static_cast<std::uint64_t>(file.pid) || pid == static_cast<std::uint64_t>(inner);
 }
 
 }  // namespace
@@ -196,7 +197,8 @@ void NameKeeper::add(pid_t pid, const Input& input, bool is_dump) {
   const auto is_same = [&](const KeptFile& one) {
     return one.device == facts.device && one.inode == facts.inode;
   };
-  if (std::ranges::any_of(files_, is_same)) return;
+  const std::pair key{facts.device, facts.inode};
+  if (std::ranges::any_of(files_, is_same) || failed_.contains(key)) return;
   KeptFile file{.name = name_of_copy(pid, input.name(), is_dump),
                 .source = input.name(),
                 .pid = pid,
@@ -207,6 +209,7 @@ void NameKeeper::add(pid_t pid, const Input& input, bool is_dump) {
   const Result<void> written = directory_.write(file.name, input.text());
   if (!written) {
     failures_.push_back(written.error());
+    failed_.insert(key);
     return;
   }
   files_.push_back(std::move(file));
@@ -245,7 +248,7 @@ std::vector<std::string> remove_left_files(const LeftFiles& left, std::span<cons
                                            std::span<const ProcessInfo> processes) {
   Remover in_tmp(left.tmp, left.began_ns);
   for (const KeptFile& file : files) {
-    if (!is_in(file.source, left.tmp) || !is_named_by_pid(file)) continue;
+    if (!is_in(file.source, left.tmp) || !is_named_by_pid(file, left.places)) continue;
     const bool was_asked = std::ranges::find(left.asked, file.pid) != left.asked.end();
     const bool has_ended = !left.named.empty() && !process_lives(file.pid);
     if (was_asked || has_ended) in_tmp.remove_copied(file);
@@ -254,7 +257,8 @@ std::vector<std::string> remove_left_files(const LeftFiles& left, std::span<cons
   const auto remove_from = [&](Remover remover) {
     // V8 writes jitdumps to its working directory.
     for (const KeptFile& file : files) {
-      const bool was_written = file.is_dump && is_named_by_pid(file) && !process_lives(file.pid);
+      const bool was_written =
+          file.is_dump && is_named_by_pid(file, left.places) && !process_lives(file.pid);
       if (was_written && !left.named.empty()) remover.remove_copied(file);
     }
     for (const Runtime runtime : left.named) {

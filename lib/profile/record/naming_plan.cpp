@@ -11,92 +11,11 @@
 #include "base/descriptor.hpp"
 #include "perfmap/profile/record.hpp"
 #include "perfmap/text.hpp"
+#include "record/launchers.hpp"
+#include "record/scripts.hpp"
 
 namespace perfmap {
 namespace {
-
-/// What a program that starts others does with the command.
-enum class Starts : std::uint8_t {
-  text,   ///< a shell, or a list of commands
-  words,  ///< the words after its own options
-  user,   ///< the same or text, as a user that it gets
-};
-
-struct Launcher {
-  std::string_view name;
-  Starts starts = Starts::words;
-  /// Options with which it removes variables from the environment, separated by blanks; "*":
-  /// always.
-  std::string_view cleans = {};
-  /// An option with which it does not, in spite of "*".
-  std::string_view keeps = {};
-  std::string_view advice = {};  ///< what to do against that
-};
-
-constexpr std::string_view kUseSu =
-    "record as root, and start the command by su without -l, or by setpriv";
-
-constexpr std::array kLaunchers = {
-    Launcher{"sh", Starts::text},
-    Launcher{"bash", Starts::text},
-    Launcher{"dash", Starts::text},
-    Launcher{"ksh", Starts::text},
-    Launcher{"zsh", Starts::text},
-    Launcher{"fish", Starts::text},
-    Launcher{"busybox", Starts::text},
-    Launcher{"make", Starts::text},
-    Launcher{"ninja", Starts::text},
-    Launcher{"xargs", Starts::text},
-    Launcher{"parallel", Starts::text},
-    Launcher{"find", Starts::text},
-    Launcher{"flock", Starts::text},
-    Launcher{"script", Starts::text},
-    Launcher{"watch", Starts::text},
-    Launcher{"hyperfine", Starts::text},
-    Launcher{"env", Starts::words, "-i - --ignore-environment", {}, "start it without -i"},
-    Launcher{"nice"},
-    Launcher{"ionice"},
-    Launcher{"chrt"},
-    Launcher{"taskset"},
-    Launcher{"numactl"},
-    Launcher{"prlimit"},
-    Launcher{"choom"},
-    Launcher{"setarch"},
-    Launcher{"timeout"},
-    Launcher{"time"},
-    Launcher{"stdbuf"},
-    Launcher{"setsid"},
-    Launcher{"nohup"},
-    Launcher{"unshare"},
-    Launcher{"nsenter"},
-    Launcher{"chroot"},
-    Launcher{"bwrap", Starts::words, "--clearenv", {}, "start it without --clearenv"},
-    Launcher{"firejail"},
-    Launcher{"strace"},
-    Launcher{"ltrace"},
-    Launcher{"valgrind"},
-    Launcher{"xvfb-run"},
-    Launcher{"dbus-run-session"},
-    Launcher{"faketime"},
-    Launcher{"tini"},
-    Launcher{"dumb-init"},
-    Launcher{"catatonit"},
-    Launcher{"su", Starts::user, "-l - --login", {}, "start it without - or -l"},
-    Launcher{"runuser", Starts::user, "-l - --login", {}, "start it without - or -l"},
-    Launcher{"setpriv", Starts::user, "--reset-env", {}, "start it without --reset-env"},
-    Launcher{"gosu", Starts::user},
-    Launcher{"su-exec", Starts::user},
-    Launcher{"chpst", Starts::user},
-    Launcher{"setuidgid", Starts::user},
-    Launcher{"s6-setuidgid", Starts::user},
-    Launcher{"sudo", Starts::user, "*", "-E --preserve-env", kUseSu},
-    Launcher{"doas", Starts::user, "*", {}, kUseSu},
-    Launcher{"pkexec", Starts::user, "*", {}, kUseSu},
-};
-
-std::string_view base_name(std::string_view path) noexcept {
-  return path.substr(path.rfind('/') + 1);
-}
 
 std::string_view value_of(const std::vector<std::string>& environment, std::string_view name) {
   for (const std::string_view one : environment) {
@@ -136,90 +55,11 @@ std::string real_path(const std::string& path) {
   return ::realpath(path.c_str(), real.data()) != nullptr ? std::string(real.data()) : path;
 }
 
-/// The interpreter of a script, as its first line names it: of "#!/usr/bin/env -S node --x" it is
-/// "node". Empty for other files.
-std::string interpreter_of(const std::string& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  std::array<char, 256> begin = {};
-  const ssize_t size = file.is_open() ? ::read(file.get(), begin.data(), begin.size()) : 0;
-  if (size < 3) return {};
-  std::string_view line(begin.data(), static_cast<std::size_t>(size));
-  if (!line.starts_with("#!")) return {};
-  line = line.substr(2, line.find('\n') - 2);
-  bool is_env = false;
-  while (!line.empty()) {
-    const std::size_t start = line.find_first_not_of(" \t\r");
-    if (start == std::string_view::npos) break;
-    line.remove_prefix(start);
-    const std::string_view word = line.substr(0, line.find_first_of(" \t\r"));
-    line.remove_prefix(word.size());
-    const bool is_option = word.starts_with('-') || word.find('=') != std::string_view::npos;
-    if (is_env && is_option) continue;
-    if (base_name(word) != "env") return std::string(word);
-    is_env = true;
-  }
-  return {};
-}
-
 /// A program of a runtime, and its file.
 struct Found {
   const RuntimeInfo* runtime = nullptr;
   std::string path;
 };
-
-/// The runtime whose programs, or whose launcher, has this name; null if there is none.
-const RuntimeInfo* runtime_named(std::string_view path) noexcept {
-  if (const RuntimeInfo* const row = runtime_of_program(path)) return row;
-  const auto rows = all_runtimes();
-  const std::string_view name = base_name(path);
-  const auto found = std::ranges::find_if(rows, [name](const RuntimeInfo* row) {
-    return !name.empty() && (row->signs.launcher == name || row->started.program == name);
-  });
-  return found == rows.end() ? nullptr : *found;
-}
-
-/// Whether a word is one of these options, or has the letter of one: "-lc" for "-l".
-bool is_option_of(std::string_view word, std::string_view options) noexcept {
-  while (!options.empty()) {
-    const std::string_view option = options.substr(0, options.find(' '));
-    options.remove_prefix(std::min(options.size(), option.size() + 1));
-    if (word == option) return true;
-    const bool is_letter = option.size() == 2 && option[1] != '-';
-    const bool has_letters = word.size() > 2 && word[0] == '-' && word[1] != '-';
-    if (is_letter && has_letters && word.find(option[1]) != std::string_view::npos) return true;
-    if (option.starts_with("--") && word.starts_with(std::string(option) + "=")) return true;
-  }
-  return false;
-}
-
-/// Whether a shell command changes to a directory in which the caller cannot create files. Knows
-/// directories that are written out.
-bool leaves_for_read_only(std::string_view text) {
-  constexpr std::string_view kCd = "cd ";
-  constexpr std::string_view kEnds = " \t\n;&|()";
-  for (std::size_t at = text.find(kCd); at != std::string_view::npos; at = text.find(kCd, at + 1)) {
-    if (at != 0 && kEnds.find(text[at - 1]) == std::string_view::npos) continue;
-    std::string_view word = text.substr(at + kCd.size());
-    word.remove_prefix(std::min(word.size(), word.find_first_not_of(" \t")));
-    word = word.substr(0, word.find_first_of(kEnds));
-    if (word.size() > 2 && (word[0] == '"' || word[0] == '\'') && word.back() == word[0]) {
-      word = word.substr(1, word.size() - 2);
-    }
-    const std::string path(word);
-    struct stat status {};
-    if (::stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) continue;
-    if (!can_create_files_in(path)) return true;
-  }
-  return false;
-}
-
-std::string beginning_of(const std::string& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  std::string text(std::size_t{64} << 10, '\0');
-  const ssize_t size = file.is_open() ? ::read(file.get(), text.data(), text.size()) : 0;
-  text.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
-  return text;
-}
 
 /// Follows a command through scripts and programs that start others.
 class CommandSearch {
@@ -230,21 +70,25 @@ class CommandSearch {
     for (int i = 0; i < kMaxSteps && !program.empty(); ++i) program = step(program);
   }
 
-  Found own;                             ///< the program of a runtime
-  bool may_start_others = false;         ///< it is a script, or starts others
-  const Launcher* cleaned_by = nullptr;  ///< removes variables from the environment
-  bool can_write = true;                 ///< in the working directory, as far as is known
+  Found own;                              ///< the program of a runtime
+  bool may_start_others = false;          ///< it is a script, or starts others
+  const Launcher* cleaned_by = nullptr;   ///< removes variables from the environment
+  CanCreate can_create = CanCreate::yes;  ///< what it starts
 
  private:
   /// Returns the program to look at next.
   std::string step(const std::string& program);
   std::string after(const Launcher& launcher);
-  void note_user(const std::string& word);
+  void note_word(const Launcher& launcher, const std::string& word, bool is_first);
+  bool note_user(const std::string& word);
   bool is_executable(const std::string& word) const;
   bool leads_on(const std::string& word) const;
 
+  void add(CanCreate one) { can_create = std::max(can_create, one); }
+
   const NamingRequest& request_;
-  std::size_t at_ = 0;  // in the command
+  std::size_t at_ = 0;      // in the command
+  bool is_script_ = false;  // a file that it names by "#!"
 };
 
 std::string CommandSearch::step(const std::string& program) {
@@ -256,13 +100,20 @@ std::string CommandSearch::step(const std::string& program) {
     own = {row, path};
     return {};
   }
-  const std::string_view name = base_name(path);
-  const auto* const launcher = std::ranges::find(kLaunchers, name, &Launcher::name);
-  if (launcher != kLaunchers.end()) return after(*launcher);
+  if (const Launcher* const launcher = find_launcher(path)) return after(*launcher);
   std::string interpreter = interpreter_of(path);
-  if (interpreter.empty()) return {};
+  if (interpreter.empty()) {
+    add(CanCreate::unknown);
+    return {};
+  }
   may_start_others = true;
-  can_write = can_write && !leaves_for_read_only(beginning_of(path));
+  is_script_ = true;
+  const Launcher* const shell = find_launcher(interpreter);
+  if (shell != nullptr && shell->starts == Starts::text) {
+    add(can_create_by_script(path, request_.environment));
+  } else if (runtime_named(interpreter) == nullptr) {
+    add(CanCreate::unknown);
+  }
   return interpreter;
 }
 
@@ -275,15 +126,27 @@ bool CommandSearch::is_executable(const std::string& word) const {
 /// Whether such a word is a program of a runtime, a launcher, or a script.
 bool CommandSearch::leads_on(const std::string& word) const {
   const std::string path = program_path(word, request_.environment);
-  return runtime_named(path) != nullptr ||
-         std::ranges::find(kLaunchers, base_name(path), &Launcher::name) != kLaunchers.end() ||
+  return runtime_named(path) != nullptr || find_launcher(path) != nullptr ||
          !interpreter_of(path).empty();
 }
 
-void CommandSearch::note_user(const std::string& word) {
-  if (!request_.can_write_as) return;
+/// Returns whether the word is the name or number of a user, also in "--reuid=app".
+bool CommandSearch::note_user(const std::string& word) {
+  if (!request_.can_write_as) return false;
   const auto answer = request_.can_write_as(word.substr(word.find('=') + 1));
-  if (answer) can_write = can_write && *answer;
+  if (answer) add(*answer ? CanCreate::yes : CanCreate::no);
+  return answer.has_value();
+}
+
+/// What a word of such a launcher says. The first one may be a script: "sh FILE".
+void CommandSearch::note_word(const Launcher& launcher, const std::string& word, bool is_first) {
+  if (is_option_of(word, launcher.moves)) add(CanCreate::unknown);
+  if (launcher.starts == Starts::words) return;
+  struct stat status {};
+  const bool is_file = is_first && !is_script_ && launcher.starts == Starts::text &&
+                       ::stat(word.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+  add(is_file ? can_create_by_script(word, request_.environment)
+              : can_create_by(word, request_.environment));
 }
 
 std::string CommandSearch::after(const Launcher& launcher) {
@@ -291,19 +154,26 @@ std::string CommandSearch::after(const Launcher& launcher) {
   bool keeps = launcher.cleans != "*";
   bool cleans = !keeps;
   const std::vector<std::string>& words = request_.command;
+  bool knows_user = launcher.starts != Starts::user;
+  bool is_first = true;  // of the words that are no options
   std::string next;
   for (std::size_t i = at_ + 1; i < words.size(); ++i) {
     const std::string& word = words[i];
     cleans = cleans || is_option_of(word, launcher.cleans);
     keeps = keeps || is_option_of(word, launcher.keeps);
-    if (launcher.starts != Starts::words) can_write = can_write && !leaves_for_read_only(word);
-    if (launcher.starts == Starts::user) note_user(word);
+    note_word(launcher, word, is_first);
+    is_first = is_first && word.starts_with('-') && !is_option_of(word, "-c");
+    knows_user = (launcher.starts == Starts::user && note_user(word)) || knows_user;
     // A user may have the name of a program: "su node -c ...".
     if (launcher.starts != Starts::words || !is_executable(word)) continue;
-    if (leads_on(word)) next = word;
+    if (leads_on(word))
+      next = word;
+    else
+      add(CanCreate::unknown);
     at_ = i;
     break;
   }
+  if (launcher.moves == "*" || !knows_user) add(CanCreate::unknown);
   if (cleans && (launcher.cleans != "*" || !keeps)) cleaned_by = &launcher;
   return next;
 }
@@ -339,8 +209,8 @@ constexpr std::string_view kWritten = "{dir}/written";
 
 class Planner {
  public:
-  Planner(const NamingRequest& request, bool can_write)
-      : request_(request), can_write_(can_write) {}
+  Planner(const NamingRequest& request, CanCreate can_create)
+      : request_(request), can_create_(can_create) {}
 
   /// `was_asked_for`: it is the command's runtime, or one that the user named, so the reason why
   /// nothing is set matters.
@@ -359,6 +229,7 @@ class Planner {
   std::string why_unknown(const Found& found) const;
   void set(const RuntimeInfo& row, const StartVariable& variable);
   void append_arguments(const RuntimeInfo& row);
+  void note_interpreter(const RuntimeInfo& row);
   void note(const RuntimeInfo& row, const std::string& why) {
     if (was_asked_for_) note_always(row, why);
   }
@@ -368,7 +239,7 @@ class Planner {
   }
 
   const NamingRequest& request_;
-  const bool can_write_;
+  const CanCreate can_create_;
   NamingPlan plan_;
   bool was_asked_for_ = true;
 };
@@ -396,7 +267,10 @@ std::optional<Version> Planner::version_of(const Found& found) {
 std::span<const StartVariable> Planner::variables_for(const RuntimeInfo& row,
                                                       const Version& version) {
   const StartedNaming& started = row.started;
-  if (can_write_ || started.read_only_variables.empty()) return started.variables;
+  // A program of another runtime may start it anywhere.
+  const bool is_found = row.runtime == plan_.runtime || plan_.runtime == Runtime::unknown;
+  const CanCreate can_create = is_found ? can_create_ : std::max(can_create_, CanCreate::unknown);
+  if (can_create == CanCreate::yes || started.read_only_variables.empty()) return started.variables;
   // V8 does not accept this option in a variable. It may name a file without a directory: "+".
   const bool has_own_log = std::ranges::any_of(
       request_.command, [](const std::string& word) { return word.starts_with("--logfile="); });
@@ -404,10 +278,19 @@ std::span<const StartVariable> Planner::variables_for(const RuntimeInfo& row,
   const bool leaves_file =
       !started.first_with_file.empty() && !(version < parse_version(started.first_with_file));
   if (!leaves_file) return started.read_only_variables;
+  constexpr std::string_view kAdvice =
+      "(start it in another one, or with the options --no-logfile-per-isolate --logfile=+)";
+  if (can_create == CanCreate::unknown) {
+    plan_.notes.push_back(std::string(row.guide.title) +
+                          " prints a log on standard output if it is started in a directory in "
+                          "which it cannot create files " +
+                          std::string(kAdvice));
+    return started.variables;
+  }
   note_always(row,
               "it would print a log on standard output, as it cannot create a file in its working "
-              "directory (start it in another one, or with the options --no-logfile-per-isolate "
-              "--logfile=+)");
+              "directory " +
+                  std::string(kAdvice));
   return {};
 }
 
@@ -447,6 +330,13 @@ void Planner::append_arguments(const RuntimeInfo& row) {
   plan_.arguments.assign(row.started.arguments.begin(), row.started.arguments.end());
 }
 
+/// All files will be there, and nothing in them names the functions of the program.
+void Planner::note_interpreter(const RuntimeInfo& row) {
+  const StartFlags users = start_flags(row.runtime, {{}, request_.command, request_.environment});
+  if (!was_asked_for_ || !users.only_interprets || row.doctor.only_interprets.empty()) return;
+  plan_.notes.emplace_back(row.doctor.only_interprets);
+}
+
 void Planner::add(const Found& found, bool was_asked_for) {
   was_asked_for_ = was_asked_for;
   const RuntimeInfo& row = *found.runtime;
@@ -468,6 +358,7 @@ void Planner::add(const Found& found, bool was_asked_for) {
   const std::size_t before = plan_.variables.size();
   for (const StartVariable& variable : variables_for(row, *version)) set(row, variable);
   append_arguments(row);
+  note_interpreter(row);
   if (plan_.variables.size() == before) return;
   if (!row.started.ini.empty()) plan_.ini = row.started.ini;
   if (row.runtime == plan_.runtime) plan_.call_graph = row.started.call_graph;
@@ -482,7 +373,7 @@ void Planner::add(const Found& found, bool was_asked_for) {
 NamingPlan plan_naming(const NamingRequest& request) {
   const CommandSearch search(request);
   const Found& own = search.own;
-  Planner planner(request, request.can_write && search.can_write);
+  Planner planner(request, request.can_write ? search.can_create : CanCreate::no);
   if (own.runtime != nullptr) planner.set_runtime(own.runtime->runtime);
   if (search.cleaned_by != nullptr && !request.runtimes) {
     planner.note_cleaned(*search.cleaned_by);

@@ -98,11 +98,6 @@ std::string read_some(int fd, std::size_t max_size, Clock::time_point until) {
   return text;
 }
 
-int exit_status(int status) noexcept {
-  constexpr int kSignaled = 128;
-  return WIFSIGNALED(status) ? kSignaled + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
 /// The text of a small file of /proc; empty if it cannot be read.
 std::string first_line(const char* path) {
   std::ifstream file(path);
@@ -249,6 +244,11 @@ std::string why_perf_failed(PerfRecordOptions options) {
   return {};
 }
 
+bool is_about_buffers(std::string_view why) noexcept {
+  return why.find("mapping pages") != std::string_view::npos ||
+         why.find("failed to mmap") != std::string_view::npos;
+}
+
 std::optional<Error> why_not_recorded(pid_t pid) {
   perf_event_attr attributes{};
   attributes.size = sizeof attributes;
@@ -304,7 +304,7 @@ std::vector<std::string> PerfRun::pass_fifos(const RecordedUsers& processes, con
   return passed;
 }
 
-std::optional<int> PerfRun::wait(int milliseconds) noexcept {
+std::optional<ProcessEnd> PerfRun::wait(int milliseconds) noexcept {
   // Before Linux 5.3 there is no such descriptor, and poll() ignores a negative one.
   const Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
   pollfd end{handle.get(), POLLIN, 0};
@@ -312,8 +312,7 @@ std::optional<int> PerfRun::wait(int milliseconds) noexcept {
   int status = 0;
   if (::waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
   pid_ = 0;
-  signal_ = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-  return exit_status(status);
+  return process_end(status);
 }
 
 }  // namespace perfmap

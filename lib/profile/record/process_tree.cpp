@@ -1,11 +1,15 @@
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <ctime>
 #include <dirent.h>
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <poll.h>
 #include <string>
 #include <string_view>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -71,7 +75,45 @@ bool signal_descendant(pid_t pid, int signal, std::uint64_t tick) {
          ::syscall(SYS_pidfd_send_signal, process.get(), signal, nullptr, 0) == 0;
 }
 
+/// What ioctl(2) tells about a process that a descriptor holds, since Linux 6.15: more recent than
+/// the headers of the oldest systems.
+struct PidfdInfo {
+  std::uint64_t mask;
+  std::uint64_t cgroup;
+  std::array<std::uint32_t, 11> ids;
+  std::int32_t exit_code;  ///< as wait(2) tells it
+};
+static_assert(sizeof(PidfdInfo) == 64);
+constexpr std::uint64_t kPidfdInfoExit = 8;
+
 }  // namespace
+
+ProcessEnd process_end(int wait_status) noexcept {
+  constexpr int kSignaled = 128;
+  if (!WIFSIGNALED(wait_status)) return {WEXITSTATUS(wait_status), 0};
+  return {kSignaled + WTERMSIG(wait_status), WTERMSIG(wait_status)};
+}
+
+HeldProcess::HeldProcess(pid_t pid) noexcept
+    : pid_(pid), descriptor_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {}
+
+HeldProcess::~HeldProcess() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+bool HeldProcess::lives() const noexcept {
+  pollfd end{descriptor_, POLLIN, 0};
+  return descriptor_ >= 0 && ::poll(&end, 1, 0) == 0;
+}
+
+std::optional<ProcessEnd> HeldProcess::end() const noexcept {
+  constexpr unsigned long kGetInfo = _IOWR(0xFF, 11, PidfdInfo);
+  PidfdInfo info{};
+  info.mask = kPidfdInfoExit;
+  if (descriptor_ < 0 || ::ioctl(descriptor_, kGetInfo, &info) != 0) return std::nullopt;
+  if ((info.mask & kPidfdInfoExit) == 0) return std::nullopt;
+  return process_end(info.exit_code);
+}
 
 std::vector<pid_t> descendants_of(std::vector<pid_t> pids, const Roots& roots) {
   constexpr std::size_t kMaxPids = 4096;

@@ -58,9 +58,13 @@ void RecordedPlaces::look(std::span<const pid_t> pids) {
   }
 }
 
-bool RecordedPlaces::is_pid_of(pid_t named, pid_t pid) const {
+pid_t RecordedPlaces::inner_pid(pid_t pid) const {
   const auto found = inner_.find(pid);
-  return named == pid || (found != inner_.end() && found->second == named);
+  return found == inner_.end() ? pid : found->second;
+}
+
+bool RecordedPlaces::is_pid_of(pid_t named, pid_t pid) const {
+  return named == pid || named == inner_pid(pid);
 }
 
 }  // namespace perfmap

@@ -97,7 +97,9 @@ Result<void> RecordingDirectory::write(const std::string& name, std::string_view
   if (!file.is_open()) return Failure(system_error("cannot write " + path, errno));
   OutputFile out = OutputFile::to_descriptor(file.get(), path);
   out.write(bytes);
-  return out.flush();
+  Result<void> written = out.flush();
+  if (!written) ::unlink(path.c_str());
+  return written;
 }
 
 void RecordingDirectory::discard() const noexcept {

@@ -65,6 +65,12 @@ bool can_map_code_in(const std::string& directory) noexcept {
   return ::statvfs(directory.c_str(), &facts) == 0 && (facts.f_flag & ST_NOEXEC) == 0;
 }
 
+std::optional<std::uint64_t> free_bytes_in(const std::string& directory) noexcept {
+  struct statvfs facts {};
+  if (::statvfs(directory.c_str(), &facts) != 0 || facts.f_blocks == 0) return std::nullopt;
+  return std::uint64_t{facts.f_bavail} * facts.f_frsize;
+}
+
 bool can_create_files_in(const std::string& directory) {
   constexpr mode_t kPrivate = 0600;
   if (::access(directory.c_str(), W_OK | X_OK) != 0) return false;

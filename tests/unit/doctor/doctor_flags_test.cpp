@@ -40,6 +40,34 @@ TEST_CASE("Node.js with --jitless is advised to compile, not to write a map", "[
   CHECK(ids_of(process.diagnose()) == Strings{"no-map"});
 }
 
+TEST_CASE("a recorded program that is only interpreted is told so", "[doctor]") {
+  RecordedFakeProcess process;
+  const auto told = [&](std::string program, std::vector<std::string> command) {
+    process.comm = program.substr(program.rfind('/') + 1);
+    process.program = std::move(program);
+    process.command = {"perf", "record", "-g", "--"};
+    process.command.insert(process.command.end(), command.begin(), command.end());
+    const RecordingDiagnosis found = process.diagnose();
+    const RecordingFinding* const one = find_finding(found, "only-interpreted");
+    return one != nullptr && one->finding.severity == Severity::info;
+  };
+  CHECK(told("/jdk/bin/java", {"java", "-Xint", "Main"}));
+  CHECK_FALSE(told("/jdk/bin/java", {"java", "Main", "-Xint"}));
+  CHECK(told("/usr/bin/php8.2", {"php", "-d", "opcache.jit=off", "a.php"}));
+  CHECK_FALSE(told("/usr/bin/php8.2", {"php", "-d", "opcache.jit=1255", "a.php"}));
+}
+
+TEST_CASE("a recorded release that cannot write names gets no option", "[doctor]") {
+  RecordedFakeProcess process;
+  process.program = "/usr/bin/ruby3.1";
+  process.comm = "ruby";
+  process.command = {"perf", "record", "-g", "--", "ruby", "a.rb"};
+  const RecordingDiagnosis found = process.diagnose();
+  const RecordingFinding* const one = find_finding(found, "too-old");
+  REQUIRE(one != nullptr);
+  CHECK(one->finding.fix.find("yjit") == std::string::npos);
+}
+
 TEST_CASE("recorded Node.js with --jitless is advised to start without it", "[doctor]") {
   RecordedFakeProcess process;
   process.memory = "/usr/lib/libnode.so";

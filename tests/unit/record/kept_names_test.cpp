@@ -138,7 +138,7 @@ TEST_CASE("the files of a container are kept after its end", "[record]") {
   const std::vector<ProcessInfo> processes = {process_of(pid)};
   const std::string text = "1000 10 f\n";
   const std::string elsewhere = scratch.write("elsewhere", text);
-  const auto plant = GENERATE(0, 1, 2, 3, 4, 5, 6);
+  const auto plant = GENERATE(0, 1, 2, 3, 4, 5, 6, 7);
   CAPTURE(plant);
   const std::string map = planted.path("root/tmp/perf-3.map");
   if (plant == 0) planted.put("root/tmp/perf-3.map", text);
@@ -152,11 +152,18 @@ TEST_CASE("the files of a container are kept after its end", "[record]") {
     REQUIRE(::chown(map.c_str(), 65534, 65534) == 0);
   }
   if (plant == 6) planted.put("root/tmp/jit-9-3-abcDEF", text);  // a jitdump of Bun
+  if (plant == 7) {
+    planted.put("root/tmp/perf-3.map", text);
+    make_older(map);
+  }
   NameKeeper keeper(directory_in(scratch));
   ForeignMounts mounts(planted.roots());
+  RecordedPlaces places(planted.roots());
   const std::vector<pid_t> pids = {pid, 43};
-  mounts.look(pids);
-  mounts.look(pids);
+  for (int i = 0; i < 2; ++i) {
+    places.look(pids);
+    mounts.look(pids, places);
+  }
   CHECK(mounts.keep(keeper, processes) == 0);  // it lives
   // The directory stays as long as it is held, as when a mount namespace ends.
   std::filesystem::rename(planted.path("root/tmp"), scratch / "held");
@@ -166,6 +173,54 @@ TEST_CASE("the files of a container are kept after its end", "[record]") {
   CHECK(test::read_file(scratch / "rec/perf-42.map") == (plant == 0 ? text : ""));
   CHECK(test::read_file(scratch / "rec/jit-9-3-abcDEF") == (plant == 6 ? text : ""));
   CHECK(keeper.failures().empty());
+}
+
+TEST_CASE("files in the same /tmp have the names of inner pids", "[record]") {
+  const test::PlantedProcess planted;
+  const Scratch scratch;
+  const std::string proc = planted.roots().proc;
+  const pid_t later = ended_pid();
+  std::filesystem::create_directory(scratch / "tmp");
+  std::filesystem::remove(planted.path("root/tmp"));
+  std::filesystem::create_directory_symlink(scratch / "tmp", planted.path("root/tmp"));
+  std::filesystem::copy(
+      proc + "/42", proc + "/" + std::to_string(later),
+      std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks);
+  const Roots roots{.proc = proc, .tmp = scratch / "tmp"};
+  RecordedPlaces places(roots);
+  ForeignMounts mounts(roots);
+  const std::vector<pid_t> pids = {42, later};
+  places.look(pids);
+  mounts.look(pids, places);
+  std::filesystem::remove_all(proc);
+  const std::string map = scratch.write("tmp/perf-3.map", "1000 10 f\n");
+  ProcessInfo first = process_of(42), second = process_of(later);
+  first.since = 5;
+  first.until = second.since = 10;
+  second.until = 20;
+  NameKeeper keeper(directory_in(scratch));
+  SECTION("the only recorded one") {
+    CHECK(mounts.keep(keeper, {{first}}) == 1);
+    CHECK(keeper.files()[0].pid == 42);
+    CHECK(keeper.files()[0].source == map);
+  }
+  SECTION("the later one") {
+    CHECK(mounts.keep(keeper, {{first, second}}) == 1);
+    CHECK(keeper.files()[0].pid == later);
+    // It is removed, although it has another pid in its name.
+    const LeftFiles left{.named = {Runtime::v8}, .tmp = scratch / "tmp", .places = &places};
+    std::vector<KeptFile> files = keeper.files();
+    CHECK(remove_left_files(left, files, {}) == std::vector<std::string>{map});
+  }
+  SECTION("neither, if both wrote it") {
+    first.until = 11;
+    CHECK(mounts.keep(keeper, {{first, second}}) == 0);
+    REQUIRE(keeper.failures().size() == 1);
+    CHECK(keeper.failures()[0].message == "cannot use " + map + ": processes 42 and " +
+                                              std::to_string(later) +
+                                              " wrote it at the same time, each as "
+                                              "process 3 of its pid namespace");
+  }
 }
 
 TEST_CASE("only logs that a recorded and ended process left are removed", "[record]") {

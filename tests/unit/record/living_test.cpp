@@ -371,4 +371,43 @@ TEST_CASE("a spared process gets no signal", "[record]") {
   CHECK(alone.reported() == 1);
 }
 
+TEST_CASE("a held process tells how it ended", "[record]") {
+  for (const int signal : {SIGKILL, SIGUSR1}) {
+    CAPTURE(signal);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::pause();
+      ::_exit(1);
+    }
+    HeldProcess held(child);
+    CHECK(held.pid() == child);
+    CHECK(held.lives());
+    CHECK_FALSE(held.end());
+    ::kill(child, signal);
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    const HeldProcess moved(std::move(held));
+    CHECK_FALSE(moved.lives());
+    // Nothing before Linux 6.15.
+    const std::optional<ProcessEnd> end = moved.end();
+    if (end) CHECK(end->signal == process_end(status).signal);
+    if (end) CHECK(end->status == process_end(status).status);
+  }
+  HeldProcess none(4194304);
+  CHECK_FALSE(none.lives());
+  CHECK_FALSE(none.end());
+  constexpr int kExited = 3 << 8;  // as wait(2) tells it
+  CHECK(process_end(kExited).status == 3);
+  CHECK(process_end(kExited).signal == 0);
+  CHECK(process_end(SIGSEGV).status == 128 + SIGSEGV);
+  CHECK(process_end(SIGSEGV).signal == SIGSEGV);
+}
+
+TEST_CASE("perf fails because of its buffers, or for another reason", "[record]") {
+  CHECK(is_about_buffers("Permission error mapping pages."));
+  CHECK(is_about_buffers("failed to mmap with 12 (Cannot allocate memory)"));
+  CHECK_FALSE(is_about_buffers("event syntax error: 'nosuch'"));
+  CHECK_FALSE(is_about_buffers(""));
+}
+
 }  // namespace perfmap::living_test

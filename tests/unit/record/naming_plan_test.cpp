@@ -55,6 +55,8 @@ std::string value_of(const NamingPlan& plan, std::string_view name) {
 }
 
 constexpr const char* kNode = "--perf-basic-prof --interpreted-frames-native-stack";
+constexpr const char* kNodeWithoutLog =
+    "--perf-basic-prof-only-functions --interpreted-frames-native-stack";
 
 }  // namespace
 
@@ -158,7 +160,7 @@ TEST_CASE("the program of a runtime is found behind launchers", "[record]") {
   CHECK(own({"nice", "sh", "-c", "erl"}) == Runtime::unknown);
   CHECK(own({"nice", "./missing/node"}) == Runtime::unknown);
   const NamingPlan other = plan_naming(programs.request({"nice", "server"}, "v20.0.0"));
-  CHECK(value_of(other, "NODE_OPTIONS") == kNode);
+  CHECK(value_of(other, "NODE_OPTIONS") == kNodeWithoutLog);
 }
 
 TEST_CASE("a launcher that cleans the environment gets advice instead of variables", "[record]") {
@@ -180,22 +182,90 @@ TEST_CASE("a launcher that cleans the environment gets advice instead of variabl
   CHECK(plan({"env", "-i", "node"}).notes.size() == 1);
   const NamingPlan su = plan({"su", "node", "-c", "node a.js"});
   CHECK(su.runtime == Runtime::unknown);
-  CHECK(value_of(su, "NODE_OPTIONS") == kNode);
+  CHECK(value_of(su, "NODE_OPTIONS") == kNodeWithoutLog);
 }
 
-TEST_CASE("where V8 cannot create its log it gets an option without one", "[record]") {
+TEST_CASE("V8 gets the option with a log only where it is known that it can create one",
+          "[record]") {
   Programs programs;
-  programs.add("node");
-  programs.add("sh");
-  programs.add("run", "#!/bin/sh\ncd \"/proc\" && node a.js\n");
+  const test::Scratch scratch;
+  for (const char* const name :
+       {"node", "sh", "su", "setpriv", "env", "chroot", "make", "perl", "python3"}) {
+    programs.add(name);
+  }
+  programs.add("cds", "#!/bin/sh\ncd \"/proc\" && node a.js\n");
+  programs.add(
+      "plain",
+      "#!/bin/sh\n# cd and su are not used; eval\nset -e\nA=1 exec node \"$@\" > /dev/null\n");
+  programs.add("nested", "#!/bin/sh\nplain a.js\n");
+  programs.add("user", "#!/bin/sh\nexec setpriv --reuid nobody node a.js\n");
+  programs.add("perls", "#!/usr/bin/perl\nsystem('node');\n");
+  programs.add("python", "#!/bin/sh\nexec python3\n");  // as those of version managers
+  programs.add("npm", "#!/usr/bin/env node\n");
+  programs.add("long", "#!/bin/sh\n" + std::string(70000, '\n'));
   const auto has_log = [&](std::vector<std::string> command) {
     const NamingPlan plan = plan_naming(programs.request(std::move(command), "v20.0.0"));
-    return value_of(plan, "NODE_OPTIONS") == kNode;
+    const std::string value = value_of(plan, "NODE_OPTIONS");
+    CHECK((value == kNode || value == kNodeWithoutLog));
+    return value == kNode;
   };
-  CHECK(has_log({"sh", "-c", "cd /tmp && node"}));
-  CHECK(has_log({"sh", "-c", "abcd /proc; cd $HOME; node"}));
-  CHECK_FALSE(has_log({"sh", "-c", "cd /proc&& node"}));
-  CHECK_FALSE(has_log({"run"}));
+  const auto says = [&](std::string text) { return has_log({"sh", "-c", std::move(text)}); };
+  CHECK(says("node a.js; node b.js | sort"));
+  CHECK(says("cd /tmp && node"));
+  CHECK(says("abcd /proc; npm test"));
+  CHECK(says("cd " + scratch.path() + "; cd .; (node)"));
+  CHECK(says("if true; then node a.js; fi"));
+  CHECK(says("python x.py && node x.js -C"));
+  CHECK(says("node -e \"$1\" \"$2\""));
+  CHECK(has_log({"npm", "start"}));
+  CHECK(has_log({"env", "A=1", "node"}));
+  CHECK(has_log({"plain"}));
+  CHECK(has_log({"plain", "sh"}));
+  CHECK_FALSE(says("cd /proc&& node"));
+  CHECK_FALSE(says("cd \"$HOME\"; node"));
+  CHECK_FALSE(says("cd; node"));
+  CHECK_FALSE(says("cd\nnode"));
+  CHECK_FALSE(says("cd"));
+  CHECK_FALSE(says("cd /nowhere/$X; node"));
+  CHECK_FALSE(says("cd -; node"));
+  CHECK_FALSE(says("sh -c 'cd \"$D\"; node'"));
+  CHECK_FALSE(says("sh -c \"$COMMAND\""));
+  CHECK_FALSE(says("exec setpriv --reuid nobody node a.js"));
+  CHECK_FALSE(says("env -C /proc node"));
+  CHECK_FALSE(says("env --chdir=/proc node"));
+  CHECK_FALSE(says("chroot /x node"));
+  CHECK_FALSE(says("make"));
+  CHECK_FALSE(says("eval \"$COMMAND\""));
+  CHECK_FALSE(says(". ./settings; node"));
+  CHECK_FALSE(says("$COMMAND a.js"));
+  CHECK_FALSE(says("plain a.js"));
+  CHECK_FALSE(says("sh " + programs.path("plain")));
+  CHECK_FALSE(has_log({"make"}));
+  CHECK_FALSE(has_log({"env", "-C", "/proc", "node"}));
+  CHECK_FALSE(has_log({"chroot", "/x", "node"}));
+  CHECK_FALSE(has_log({"setpriv", "--no-new-privs", "node"}));
+  for (const char* const script : {"cds", "nested", "user", "perls", "long"})
+    CHECK_FALSE(has_log({script}));
+  // A script that a shell reads, which need not begin with "#!".
+  const std::string file = scratch.path() + "/file";
+  std::ofstream(file) << "node a.js\n";
+  CHECK(has_log({"sh", "-e", file}));
+  std::ofstream(file) << "#!/bin/bash\ncd \"$(dirname \"$0\")\"\nnode a.js\n";
+  CHECK(has_log({"sh", file}));
+  std::ofstream(file)
+      << "#!/bin/bash\ncd \"$(dirname -- \"${BASH_SOURCE[0]}\")/..\" && cd proc\nnode a.js\n";
+  CHECK_FALSE(has_log({"sh", file}));
+  std::ofstream(file) << "cd /proc\nnode a.js\n";
+  CHECK_FALSE(has_log({"sh", file}));
+}
+
+TEST_CASE("a later release that may print its log gets a note", "[record]") {
+  Programs programs;
+  for (const char* const name : {"node", "make"}) programs.add(name);
+  const NamingPlan plan = plan_naming(programs.request({"make"}, "v24.1.0"));
+  CHECK(value_of(plan, "NODE_OPTIONS") == kNode);
+  REQUIRE(plan.notes.size() == 1);
+  CHECK(plan.notes[0].starts_with("Node.js (V8) prints a log on standard output if it is started"));
 }
 
 TEST_CASE("files are tried where permission bits do not decide", "[record]") {
@@ -215,8 +285,14 @@ TEST_CASE("another user may not be able to write to the working directory", "[re
   request.can_write_as = [](const std::string& user) -> std::optional<bool> {
     return user == "app" ? std::optional(false) : std::nullopt;
   };
-  CHECK(value_of(plan_naming(request), "NODE_OPTIONS").starts_with("--perf-basic-prof-only"));
-  request.command[1] = "other";
+  CHECK(value_of(plan_naming(request), "NODE_OPTIONS") == kNodeWithoutLog);
+  request.command[1] = "other";  // not a user of this system
+  CHECK(value_of(plan_naming(request), "NODE_OPTIONS") == kNodeWithoutLog);
+  request.can_write_as = [](const std::string& user) -> std::optional<bool> {
+    return user == "app" ? std::optional(true) : std::nullopt;
+  };
+  CHECK(value_of(plan_naming(request), "NODE_OPTIONS") == kNodeWithoutLog);
+  request.command[1] = "app";
   CHECK(value_of(plan_naming(request), "NODE_OPTIONS") == kNode);
 }
 
@@ -226,7 +302,7 @@ TEST_CASE("chosen runtimes replace the search", "[record]") {
   programs.add("server");
   NamingRequest request = programs.request({"server"}, "v20.0.0");
   request.runtimes = {Runtime::v8};
-  CHECK(value_of(plan_naming(request), "NODE_OPTIONS") == kNode);
+  CHECK(value_of(plan_naming(request), "NODE_OPTIONS") == kNodeWithoutLog);
   request = programs.request({"node"}, "v20.0.0");
   request.runtimes.emplace();
   CHECK(plan_naming(request).variables.empty());
@@ -237,8 +313,7 @@ TEST_CASE("in a directory without write permission Node.js gets no log", "[recor
   programs.add("node");
   NamingRequest request = programs.request({"node"}, "v20.0.0");
   request.can_write = false;
-  CHECK(value_of(plan_naming(request), "NODE_OPTIONS") ==
-        "--perf-basic-prof-only-functions --interpreted-frames-native-stack");
+  CHECK(value_of(plan_naming(request), "NODE_OPTIONS") == kNodeWithoutLog);
   request = programs.request({"node"}, "v24.1.0");
   request.can_write = false;
   const NamingPlan plan = plan_naming(request);
@@ -312,6 +387,27 @@ TEST_CASE("nothing is set if no file can be created in /tmp", "[record]") {
   CHECK(plan.variables.empty());
   REQUIRE(plan.notes.size() == 1);
   CHECK(plan.notes[0].ends_with("because no file can be created in /tmp"));
+}
+
+TEST_CASE("a program that is only interpreted gets a note", "[record]") {
+  Programs programs;
+  for (const char* const name : {"java", "php", "node"}) programs.add(name);
+  NamingRequest request = programs.request({"java", "-jar", "a.jar"}, "17.0.1");
+  const std::size_t notes = plan_naming(request).notes.size();
+  request.environment.emplace_back("JAVA_TOOL_OPTIONS=-Xint");
+  CHECK(plan_naming(request).notes.size() == notes + 1);
+  request = programs.request({"java", "-Xint", "-jar", "a.jar"}, "17.0.1");
+  const NamingPlan java = plan_naming(request);
+  CHECK(std::ranges::find(java.notes, runtime_info(Runtime::hotspot).doctor.only_interprets) !=
+        java.notes.end());
+  const auto php = [&](std::vector<std::string> command) {
+    return plan_naming(programs.request(std::move(command), "")).notes.size();
+  };
+  CHECK(php({"php", "-d", "opcache.jit=off", "a.php"}) == 1);
+  CHECK(php({"php", "-dopcache.jit=0", "a.php"}) == 1);
+  CHECK(php({"php", "-d", "opcache.jit=off", "-d", "opcache.jit=tracing", "a.php"}) == 0);
+  CHECK(php({"php", "a.php", "-d", "opcache.jit=off"}) == 0);
+  CHECK(plan_naming(programs.request({"node", "--jitless", "a.js"}, "v20.1.0")).notes.size() == 1);
 }
 
 TEST_CASE("a PostgreSQL server gets an option, its clients none", "[record]") {

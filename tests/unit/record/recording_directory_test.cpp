@@ -214,4 +214,11 @@ TEST_CASE("the files of a description are read back", "[record]") {
   CHECK(*copies == modules);
 }
 
+TEST_CASE("the free space of a directory is known", "[record]") {
+  const test::Scratch scratch;
+  CHECK(free_bytes_in(scratch.path()));
+  CHECK_FALSE(free_bytes_in("/proc"));  // of no size
+  CHECK_FALSE(free_bytes_in(scratch.path() + "/none"));
+}
+
 }  // namespace perfmap::recording_directory_test

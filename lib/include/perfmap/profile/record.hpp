@@ -128,11 +128,22 @@ inline constexpr int kPerfFailed = 255;
 /// there is none. Runs it with another command and output.
 PERFMAP_API std::string why_perf_failed(PerfRecordOptions options);
 
+/// Whether that line says that perf may not lock the memory for its buffers.
+PERFMAP_API bool is_about_buffers(std::string_view why) noexcept;
+
 /// Why perf could not record at all, and what to do; nothing if this process may record. Tries the
 /// system call that perf uses. `pid` is that of a process to be recorded, or 0.
 PERFMAP_API std::optional<Error> why_not_recorded(pid_t pid);
 
 class RecordedUsers;
+
+/// How a process ended.
+struct ProcessEnd {
+  int status = 0;  ///< its exit status; 128 + N after signal N
+  int signal = 0;  ///< that ended it; 0 if it exited
+};
+/// From a status of wait(2).
+PERFMAP_API ProcessEnd process_end(int wait_status) noexcept;
 
 /// A running perf record, in the process group of the caller: Ctrl-C of the terminal reaches it and
 /// its command. One thread at a time.
@@ -140,7 +151,7 @@ class PERFMAP_API PerfRun {
  public:
   /// Fails with not_found if perf cannot be run.
   static Result<PerfRun> start(const PerfRecordOptions& options);
-  PerfRun(PerfRun&& other) noexcept : pid_(std::exchange(other.pid_, 0)), signal_(other.signal_) {}
+  PerfRun(PerfRun&& other) noexcept : pid_(std::exchange(other.pid_, 0)) {}
   PerfRun& operator=(PerfRun&&) = delete;
   /// Stops perf, which finishes the recording, and waits for its end.
   ~PerfRun();
@@ -151,17 +162,13 @@ class PERFMAP_API PerfRun {
   /// When it ends, perf reads the perf maps of processes, and hangs in one that is a FIFO. If it
   /// does, those of these processes end for it. Returns their paths.
   std::vector<std::string> pass_fifos(const RecordedUsers& processes, const Roots& roots = {});
-  /// Waits so long for the end, or until a signal was handled. Returns the exit status, 128 + N for
-  /// signal N; nothing if perf still runs.
-  std::optional<int> wait(int milliseconds) noexcept;
-  /// After its end: the signal that ended it; 0 if it exited. If a signal ended the command, perf
-  /// ends itself by the same one.
-  int signal() const noexcept { return signal_; }
+  /// Waits so long for the end, or until a signal was handled. Nothing if perf still runs. perf
+  /// ends as the command does, or by a signal that it got itself.
+  std::optional<ProcessEnd> wait(int milliseconds) noexcept;
 
  private:
   explicit PerfRun(pid_t pid) noexcept : pid_(pid) {}
   pid_t pid_ = 0;  // 0: it has ended
-  int signal_ = 0;
 };
 
 // Living processes.
@@ -205,6 +212,26 @@ class PERFMAP_API OrphanAdopter {
   int before_ = 0;
 };
 
+/// Holds a process that need not be a child of this one, by a descriptor (pidfd_open).
+class PERFMAP_API HeldProcess {
+ public:
+  explicit HeldProcess(pid_t pid) noexcept;
+  HeldProcess(HeldProcess&& other) noexcept
+      : pid_(other.pid_), descriptor_(std::exchange(other.descriptor_, -1)) {}
+  HeldProcess& operator=(HeldProcess&&) = delete;
+  ~HeldProcess();
+
+  pid_t pid() const noexcept { return pid_; }
+  /// A zombie does not live. False if the process could not be held.
+  bool lives() const noexcept;
+  /// How it ended, after its parent has waited for it. Nothing before that, and before Linux 6.15.
+  std::optional<ProcessEnd> end() const noexcept;
+
+ private:
+  pid_t pid_;
+  int descriptor_;
+};
+
 /// Sends a signal to the descendants of this process that are in its process group, as a terminal
 /// would, except for `spared`. A process that begins later does not get it. Processes are held by
 /// descriptors (pidfd_open), so that no other process with such a pid gets the signal. Returns
@@ -230,7 +257,8 @@ class PERFMAP_API RecordingDirectory {
 
   const std::string& path() const noexcept { return path_; }  ///< absolute
   std::string recording() const { return path_ + "/" + std::string(kRecordingName); }
-  /// Writes a new file of the directory, mode 0600. Fails with refused if it exists.
+  /// Writes a new file of the directory, mode 0600; none if that fails. Fails with refused if it
+  /// exists.
   Result<void> write(const std::string& name, std::string_view bytes) const;
   /// Removes the directory, if create() made it, with the files that a failed recording leaves.
   void discard() const noexcept;
@@ -274,6 +302,10 @@ class PERFMAP_API RuntimeDirectory {
 
 /// Whether files in this directory can be mapped as code: its file system is not mounted noexec.
 PERFMAP_API bool can_map_code_in(const std::string& directory) noexcept;
+
+/// How many bytes users other than root can still write to the file system of a directory; nothing
+/// if that is unknown.
+PERFMAP_API std::optional<std::uint64_t> free_bytes_in(const std::string& directory) noexcept;
 
 /// Whether this process can create files in a directory. Tries it, because permission bits do not
 /// say: root can create none below /sys and /proc. Leaves no file.
@@ -332,6 +364,8 @@ class PERFMAP_API RecordedPlaces {
   /// may change to others.
   void look(std::span<const pid_t> pids);
   const std::vector<Place>& places() const noexcept { return places_; }
+  /// The pid of a process in its innermost namespace; its own if that is not known.
+  pid_t inner_pid(pid_t pid) const;
   /// Whether a file that is named by this pid may be of that process.
   bool is_pid_of(pid_t named, pid_t pid) const;
 
@@ -355,13 +389,17 @@ class PERFMAP_API NameKeeper {
   std::size_t add_logs(const std::string& written, std::span<const ProcessInfo> processes,
                        const RecordedUsers& users);
 
+  /// A file that is not copied, although it names code.
+  void refuse(Error why) { failures_.push_back(std::move(why)); }
+
   const std::vector<KeptFile>& files() const noexcept { return files_; }
-  /// Copies that could not be written.
+  /// Copies that could not be written, and refused files.
   const std::vector<Error>& failures() const noexcept { return failures_; }
 
  private:
   RecordingDirectory directory_;
   std::vector<KeptFile> files_;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> failed_;  ///< device and inode
   std::vector<Error> failures_;
 };
 
@@ -413,9 +451,9 @@ class PERFMAP_API ModuleKeeper {
   std::vector<Error> failures_;
 };
 
-/// Processes with another /tmp than the caller's, as in containers. Their maps and jitdumps are
-/// gone when the last process of the container ends, unless a descriptor holds the directory. One
-/// thread at a time.
+/// Processes with another /tmp than the caller's, as in containers, or in another pid namespace,
+/// whose maps and jitdumps have the name of another pid. Those of a container are gone when its
+/// last process ends, unless a descriptor holds the directory. One thread at a time.
 class PERFMAP_API ForeignMounts {
  public:
   explicit ForeignMounts(Roots roots = {});
@@ -423,15 +461,17 @@ class PERFMAP_API ForeignMounts {
   ForeignMounts& operator=(ForeignMounts&&) = delete;
   ~ForeignMounts();
 
-  /// Holds the /tmp of those of the processes that have another one now; at most 256 of them. To be
-  /// called again while the processes live, because they may mount it later.
-  void look(std::span<const pid_t> pids);
+  /// Holds the /tmp of such processes; at most 256 of them. To be called again while the processes
+  /// live, because they may mount it later. `places` has looked at them, too.
+  void look(std::span<const pid_t> pids, const RecordedPlaces& places);
   /// Copies the files of held processes that were recorded and have ended. A file must be regular,
-  /// have one name, and belong to the process's user or root. Returns the number of copies.
+  /// have one name, belong to the process's user or root, and not be older than the process. If
+  /// several processes wrote it, it is refused. Returns the number of copies.
   std::size_t keep(NameKeeper& keeper, std::span<const ProcessInfo> processes) const;
 
  private:
   struct Held;
+  class Search;
   Roots roots_;
   std::vector<Held> held_;
 };
@@ -463,7 +503,7 @@ struct RecordingManifest {
   std::vector<pid_t> pids = {};           ///< the living processes
   std::vector<std::string> perf = {};     ///< the command line of perf
   std::vector<NamingVariable> variables = {};
-  int exit_status = 0;  ///< of perf
+  int exit_status = 0;  ///< of the command, or of perf if that is not known
 };
 PERFMAP_API Result<void> write_manifest(const RecordingDirectory& directory,
                                         const RecordingManifest& manifest,
