@@ -13,16 +13,24 @@ const WIDTHS = {
 
 // Of all samples of the baseline, as `perfmap report --baseline` prints it.
 const changeOf = (before, after) => (after / baseline.scale - before) / Math.max(baseline.samples, 1);
-// 1: grew, -1: shrank, 0: the change may be chance, or is below the threshold. This is Normalization::change(), the
-// rule of `perfmap report --baseline`.
+// If shares are compared, that of all samples does not change, whatever became of their number.
+const comparesShares = baseline?.total_change_ppm !== undefined;
+// The rule of `perfmap report --baseline`: the variance of a share of the baseline's total, where each sample is `one`.
+// See Noise in report_comparison.cpp.
+const clamped = (value, least) => Math.min(Math.max(value, least), 1);
+const varianceOf = (share, one) => {
+  const sampling = one * (share + one) * (comparesShares ? clamped(1 - share + one, one) : 1);
+  const sensitivity = share * (comparesShares ? clamped(Math.SQRT2 * (1 - share), 0) : 1);
+  return sampling + (baseline.run_to_run * sensitivity) ** 2;
+};
+// 1: grew, -1: shrank, 0: the change may be chance, or is below the threshold. This is Normalization::change().
 const directionOf = (before, after) => {
-  const factor = 1 / baseline.scale;
-  const now = after * factor;
-  const chance = before + 1 + factor * factor * (after + 1);
-  const variance = chance + baseline.run_to_run ** 2 * (before ** 2 + now ** 2);
-  const isLarge = 1e6 * Math.abs(changeOf(before, after)) >= baseline.threshold_ppm;
-  const isSure = Math.abs(now - before) >= baseline.deviations * Math.sqrt(variance);
-  return isLarge && isSure ? Math.sign(now - before) : 0;
+  const [oldOne, newOne] = [1 / baseline.samples, 1 / baseline.samples / baseline.scale];
+  const change = changeOf(before, after);
+  const variance = varianceOf(before * oldOne, oldOne) + varianceOf(after * newOne, newOne);
+  const isLarge = 1e6 * Math.abs(change) >= baseline.threshold_ppm;
+  const isSure = Math.abs(change) >= baseline.deviations * Math.sqrt(variance);
+  return isLarge && isSure ? Math.sign(change) : 0;
 };
 
 const signedPercent = (share) => {
@@ -30,8 +38,6 @@ const signedPercent = (share) => {
   return (Number(number) === 0 ? "" : share < 0 ? "−" : "+") + number + " %";
 };
 const changeMark = (before, after) => ["▼ ", "", "▲ "][directionOf(before, after) + 1];
-// If shares are compared, that of all samples does not change, whatever became of their number.
-const comparesShares = baseline?.total_change_ppm !== undefined;
 const totalText = () => `total ${signedPercent(baseline.total_change_ppm / 1e6)}`;
 const changeText = (before, after) => comparesShares && before === baseline.samples && after === baseline.new_samples ?
   totalText() : changeMark(before, after) + signedPercent(changeOf(before, after));
