@@ -90,27 +90,37 @@ Result<std::vector<Event>> common_events(const std::vector<const ProfileReport*>
   return only;
 }
 
+using Kind = ChangeRule::Values;
+
 /// How the values of recordings of one program differ. A value is a number of samples times
-/// `factor`; `is_share`: the factor makes shares of the recording's samples of them. The page of a
-/// difference has the same rule, in flame_page_compare.js.
+/// `factor`. The page of a difference has the same rule, in flame_page_compare.js.
 struct Noise {
   double factor = 1;
-  bool is_share = false;
+  Kind kind = Kind::amounts;
 
-  /// The variance of a value that sampling alone causes: that of a count, or if the number of all
-  /// samples is known, of a share, which is smaller.
+  /// The variance of a value that sampling alone causes.
   double of_sampling(double value) const noexcept {
-    // One sample more than there are, because a count of none does not prove that there is none;
-    // nor does a share of all prove that there is nothing else.
-    const double variance = factor * (value + factor);
-    return is_share ? variance * std::max(std::min(1 - value + factor, 1.0), factor) : variance;
+    // One sample more than there are, because a count of none does not prove that there is none.
+    const double of_count = factor * (value + factor);
+    switch (kind) {
+      case Kind::amounts: break;
+      // The number of all samples is known. A share of all does not prove that there is no rest.
+      case Kind::shares: return of_count * std::max(std::min(1 - value + factor, 1.0), factor);
+      case Kind::ratios: return of_count + factor * value * value;
+    }
+    return of_count;
   }
 
-  /// By how much a value changes if the time of its function changes, as a share of that. A share
-  /// of p then changes by p (1 - p). The time of the rest differs, too, which counts as much at
-  /// most. But few functions differ as much as all can.
+  /// By how much a value differs if times of functions do, as a share of that.
   double sensitivity(double value) const noexcept {
-    return is_share ? value * std::clamp(std::numbers::sqrt2 * (1 - value), 0.0, 1.0) : value;
+    switch (kind) {
+      case Kind::amounts: break;
+      // If the time of a function changes by a share, its share p does by that of p (1 - p). As
+      // much is added if the time of all others changes; but that of many differs less.
+      case Kind::shares: return value * std::clamp(std::numbers::sqrt2 * (1 - value), 0.0, 1.0);
+      case Kind::ratios: return value * std::numbers::sqrt2;
+    }
+    return value;
   }
 
   /// The variance of a value if also times of functions differ, by this share of them.
@@ -465,6 +475,16 @@ double weight_of(const Event& event) {
   return static_cast<double>(event.total.period) / static_cast<double>(event.total.samples);
 }
 
+Kind kind_of(ComparisonOptions::Normalize normalize) noexcept {
+  switch (normalize) {
+    case ComparisonOptions::Normalize::samples: return Kind::shares;
+    case ComparisonOptions::Normalize::function: return Kind::ratios;
+    case ComparisonOptions::Normalize::none:
+    case ComparisonOptions::Normalize::time: break;
+  }
+  return Kind::amounts;
+}
+
 Result<double> factor_of(const Measured& recording, const ComparisonOptions& options) {
   const Event& event = recording.event;
   switch (options.normalize) {
@@ -585,7 +605,7 @@ Result<Sides> normalized(Reports baselines, Reports reports, const ComparisonOpt
     if (recording.event.total.samples == 0) return Failure(no_samples(*all[i]));
     const Result<double> factor = factor_of(recording, options);
     if (!factor) return Failure(factor.error());
-    recording.noise = {*factor, options.normalize == ComparisonOptions::Normalize::samples};
+    recording.noise = {*factor, kind_of(options.normalize)};
     names.add(recording);
     (i < baselines.size() ? sides.before : sides.after).push_back(recording);
   }
@@ -626,6 +646,11 @@ bool ReportComparison::grew_above(std::uint64_t ppm) const noexcept {
     return grew && static_cast<std::uint64_t>(one.change_ppm) > ppm;
   };
   return is_above(total) || std::any_of(functions.begin(), functions.end(), is_above);
+}
+
+std::string_view to_string(ChangeRule::Values values) noexcept {
+  constexpr std::array<std::string_view, 3> kNames = {"amounts", "shares", "ratios"};
+  return kNames[static_cast<std::size_t>(values)];
 }
 
 namespace {
@@ -674,7 +699,7 @@ void compare_functions(const Sides& sides, const ComparisonOptions& options,
                    [](const ComparedFunction& a, const ComparedFunction& b) {
                      return std::abs(a.change_ppm) > std::abs(b.change_ppm);
                    });
-  const bool are_shares = options.normalize == ComparisonOptions::Normalize::samples;
+  const bool are_shares = kind_of(options.normalize) == Kind::shares;
   const auto least_of = [&](double share) {
     const double from = share * whole;
     const double max = are_shares ? whole - from : kMaxGrowth * whole;
@@ -718,11 +743,11 @@ Result<Normalization> normalize_reports(const ProfileReport& baseline, const Pro
   const auto deviations = least(kMaxDeviations, [comparisons](double one) {
     return comparisons * normal_tails(one) <= kFalseAlarms;
   });
-  Normalization found{
-      before.event,
-      after.event,
-      after.noise.factor / before.noise.factor,
-      {deviations.value_or(kMaxDeviations), run_to_run_of(options), options.threshold_ppm}};
+  Normalization found{before.event,
+                      after.event,
+                      after.noise.factor / before.noise.factor,
+                      {before.noise.kind, before.noise.factor, deviations.value_or(kMaxDeviations),
+                       run_to_run_of(options), options.threshold_ppm}};
   if (options.normalize == ComparisonOptions::Normalize::samples) {
     const Sides totals = for_total(*sides, options);
     const Values values(totals, totals_of(totals));
@@ -739,10 +764,8 @@ std::int64_t Normalization::change_ppm(std::uint64_t old_samples,
 }
 
 Change Normalization::change(std::uint64_t old_samples, std::uint64_t new_samples) const noexcept {
-  // Of the baseline's total.
-  const double share = 1 / static_cast<double>(old_event.total.samples);
-  const Noise old_noise{share, compares_shares()};
-  const Noise new_noise{share * factor, compares_shares()};
+  const Noise old_noise{rule.unit, rule.values};
+  const Noise new_noise{rule.unit * factor, rule.values};
   const double before = old_noise.factor * static_cast<double>(old_samples);
   const double after = new_noise.factor * static_cast<double>(new_samples);
   const double variance =

@@ -376,7 +376,7 @@ TEST_CASE("of several recordings of a program, one in twenty is called changed a
       {5, 5, 0.1, 0.0},
       {8, 1, 0.3, 0.1},  // more than is assumed of one recording
   }));
-  const auto how = GENERATE(Normalize::samples, Normalize::none);
+  const auto how = GENERATE(Normalize::samples, Normalize::none, Normalize::function);
   const Means means = GENERATE(Means{1200, 600, 300, 150, 75, 37.5, 18.75, 9.375},
                                Means{20'000, 12'000, 8'000}, Means{180, 20}, Means{9'800, 200});
   CAPTURE(c.before, c.after, c.of_time, how, means);
@@ -384,7 +384,7 @@ TEST_CASE("of several recordings of a program, one in twenty is called changed a
   int alarms = 0;
   for (int i = 0; i < 400; ++i) {
     const ReportComparison found = compare(program.record(c.before), program.record(c.after),
-                                           {.normalize = how, .threshold_ppm = 0});
+                                           {.normalize = how, .function = "b", .threshold_ppm = 0});
     alarms += found.functions.empty() && found.total.change == Change::same ? 0 : 1;
   }
   CHECK(alarms <= 25);  // a rate of one in twenty has 20 of them, give or take 4

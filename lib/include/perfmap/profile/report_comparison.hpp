@@ -107,10 +107,19 @@ struct ReportComparison {
 /// program differ by. Their variance is that of sampling, and a share of a function's time for what
 /// differs from run to run; see compare_reports(), for one recording of each version.
 struct ChangeRule {
+  /// What is compared: samples or their times; shares of all samples; or ratios to those of a
+  /// function.
+  enum class Values : std::uint8_t { amounts, shares, ratios };
+
+  Values values = Values::amounts;
+  double unit = 1;  ///< the value of a sample of the baseline
   double deviations = 0;
   double run_to_run = 0;
   std::uint64_t threshold_ppm = 0;
 };
+
+/// "amounts", "shares", "ratios".
+PERFMAP_API std::string_view to_string(ChangeRule::Values values) noexcept;
 
 /// How to compare the samples of two reports.
 struct Normalization {
@@ -120,8 +129,6 @@ struct Normalization {
   /// The change of all processor time, or of all samples if the event is not a time, if shares are
   /// compared: then those of all samples are equal. In millionths of the baseline's.
   std::optional<std::int64_t> total_change_ppm = {};
-
-  bool compares_shares() const noexcept { return total_change_ppm.has_value(); }
 
   /// The change of what has these samples.
   PERFMAP_API ComparedFunction::Change change(std::uint64_t old_samples,
@@ -152,7 +159,8 @@ PERFMAP_API Result<Normalization> normalize_reports(const ProfileReport& baselin
 /// function varies by 5 % from run to run, processor time by 10 %. To this adds what sampling
 /// varies by: a count by its square root, a share p of n samples as in a binomial distribution, by
 /// the root of p (1 - p) / n. Shares of nearly all samples vary little: if the time of a function
-/// and of all others varies by 5 %, such a share does so by p (1 - p) times 7 %.
+/// and of all others varies by 5 %, such a share does so by p (1 - p) times 7 %. A ratio to the
+/// samples of a function varies as both of them do.
 ///
 /// With ComparisonOptions::totals, a sample counts once for each row of a report in its stack. If
 /// functions without a name that are one call each other, it counts for each of them.
