@@ -396,12 +396,17 @@ TEST_CASE("a large share that grew is found", "[report]") {
     double first;
     std::size_t recordings;
     double of_function;
+    int percent_found;
   };
   const auto c = GENERATE(values<Case>({
-      {{135, 83}, 3, 1, 0.02},  // 62 % to 83 %
-      {{3100, 1900}, 3, 1, 0.05},
-      {{900, 100}, 3, 1, 0.02},                 // 90 % to 96.4 %
-      {{5000, 3000, 2000}, 11.0 / 9, 3, 0.01},  // 50 % to 55 %
+      {{135, 83}, 3, 1, 0.02, 95},  // 62 % to 83 %
+      {{3100, 1900}, 3, 1, 0.05, 95},
+      {{900, 100}, 3, 1, 0.02, 95},                 // 90 % to 96.4 %
+      {{5000, 3000, 2000}, 11.0 / 9, 3, 0.01, 95},  // 50 % to 55 %
+      // As perfmap-report(1) and guides/ci.md say.
+      {{2000, 1200, 800}, 1.1, 5, 0.01, 88},
+      {{20'000 / 3.0, 4000, 8000 / 3.0}, 1.1, 3, 0.01, 88},
+      {{500, 300, 200}, 1.2, 5, 0.01, 88},
   }));
   CAPTURE(c.means, c.first, c.recordings);
   NoisyProgram program(3, 0.02, c.of_function, c.means);
@@ -413,7 +418,7 @@ TEST_CASE("a large share that grew is found", "[report]") {
     const ComparedFunction* const first = find(comparison, "a");
     found += first != nullptr && first->change == Change::grew ? 1 : 0;
   }
-  CHECK(found >= 190);
+  CHECK(found >= 2 * c.percent_found);
 }
 
 TEST_CASE("several recordings show a growth of 10 % that one does not", "[report]") {
