@@ -273,7 +273,7 @@ MapInfo info_of(Index& index, const Diagnostics& problems, const Console& consol
 
 ExitCode print_groups_of(const Options& options, std::vector<OpenedInput> opened, bool as_json,
                          const Console& console) {
-  Result<Map> map = make_map(std::move(opened), options.opening, console);
+  Result<Map> map = make_distinct_map(std::move(opened), options.opening, console);
   if (!map) return console.fail(map.error());
   Diagnostics problems(1);
   const GroupBy by = options.by == "name"     ? GroupBy::name

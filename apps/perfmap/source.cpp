@@ -236,6 +236,12 @@ Result<Map> make_map(std::vector<OpenedInput> opened, const SourceOptions& optio
   return map_of(std::move(opened), told_to(observer, options), opening, time);
 }
 
+Result<Map> make_distinct_map(std::vector<OpenedInput> opened, const SourceOptions& options,
+                              const Console& console) {
+  ConsoleObserver observer(console);
+  return distinct_code_of(std::move(opened), told_to(observer, options));
+}
+
 Result<Map> open_map(const Source& source, const SourceOptions& options, const Console& console) {
   Result<std::vector<OpenedInput>> opened = open_inputs(source, options, console);
   if (!opened) return Failure(std::move(opened.error()));

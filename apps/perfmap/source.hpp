@@ -103,6 +103,10 @@ Result<Map> make_map(std::vector<OpenedInput> opened, const SourceOptions& optio
                      const Console& console, Opening* opening = nullptr,
                      std::uint64_t time = Timeline::kEnd);
 
+/// distinct_code_of() with messages on the console.
+Result<Map> make_distinct_map(std::vector<OpenedInput> opened, const SourceOptions& options,
+                              const Console& console);
+
 /// A SOURCE as one map. If a process has a map and jitdumps, the map has the entries of all, first
 /// those of the map.
 Result<Map> open_map(const Source& source, const SourceOptions& options, const Console& console);

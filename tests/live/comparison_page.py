@@ -120,13 +120,16 @@ for name, (change, old, new) in shown.items():
     assert abs(float(change.lstrip("▲▼ ").replace("−", "-").rstrip(" %")) - expected) < 0.006, (name, change, expected)
     by_change.append(abs(expected))
 assert len(shown) > 3 and by_change == sorted(by_change, reverse=True), shown
-# A function changed here if it did in the report.
-report = subprocess.run([sys.argv[1], "report", CASE / "new.pb", "--baseline", CASE / "old.pb", "--format", "json"],
-                        capture_output=True, check=True)
-marks = {one["name"]: "▲" if one["change"] in ("grew", "appeared") else "▼" for one in json.loads(report.stdout)["functions"]}
-assert {name: change[0] for name, (change, _, _) in shown.items() if change[0] in "▲▼"} == marks, (shown, marks)
-assert 0 < len(marks) < len(shown), marks
 save("table")
+# A function changed here if it did in the report.
+for options in (["--normalize", "none"], ["--normalize", "parse"], []):
+    report = subprocess.run([sys.argv[1], "report", CASE / "new.pb", "--baseline", CASE / "old.pb", "--format", "json", *options],
+                            capture_output=True, check=True)
+    marks = {one["name"]: "▲" if one["change"] in ("grew", "appeared") else "▼" for one in json.loads(report.stdout)["functions"]}
+    stacks(CASE / "new.pb", CASE / "old.pb", "-o", page, *options)
+    show("view=table")
+    changed = {name: change[0] for name, change, *_ in rows() if change[0] in "▲▼"}
+    assert changed == marks and 0 < len(marks) < len(shown), (options, changed, marks)
 press("s")
 assert "view=sandwich" in browser.value("location.hash") and text_of("change")
 save("sandwich")

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/cursor.hpp"
+#include "jitdump/jitdump_records.hpp"
 #include "perfmap/jitdump.hpp"
 #include "perfmap/timeline.hpp"
 
@@ -153,6 +154,17 @@ struct Distance {
 };
 
 }  // namespace
+
+bool has_freed_files(const JitRecord& record, const AddressRange& range) {
+  for (const std::uint64_t shift : {kV8LineShift, std::uint64_t{0}}) {
+    const auto lines = decode_v8_lines(record, range, shift);
+    const auto is_freed = [](const LineRecord& line) {
+      return line.file.find('\0') != std::string_view::npos;
+    };
+    if (lines && std::ranges::any_of(*lines, is_freed)) return true;
+  }
+  return false;
+}
 
 struct JitDetails::State {
   struct Details {

@@ -27,6 +27,11 @@ inline std::string more_than(std::uint64_t max_bytes) {
 /// record. The decoders never read past the bytes. O(1), except for LOADs without code.
 bool has_odd_sizes(const JitRecord& record) noexcept;
 
+/// Whether file names in a DEBUG_INFO record of V8 for the code at `range` have bytes that the heap
+/// wrote when V8 had freed them, so that its lines seem to be invalid. JitDetails finds them.
+/// O(bytes).
+bool has_freed_files(const JitRecord& record, const AddressRange& range);
+
 /// Reports a record for which has_odd_sizes() holds under the rule of its kind: JD203, JD211 or
 /// JD212.
 void report_odd_sizes(const JitRecord& record, Diagnostics& problems);

@@ -314,6 +314,8 @@ class SourceLineRules {
     waiting_.reset();
   }
 
+  /// V8's freed file names are one finding, because they are in many records.
+  ///
   /// JD215 is only for dumps in which nearly all functions have lines: runtimes have none for their
   /// own stubs.
   void finish() {
@@ -321,6 +323,12 @@ class SourceLineRules {
       report(problems_, rule::kOddDebugInfo, waiting_->offset,
              "no LOAD follows for these source lines");
       check(*waiting_, nullptr);
+    }
+    if (freed_ != 0) {
+      report(problems_, rule::kBadLines, first_freed_, "source lines of ", freed_, " of ",
+             with_lines_,
+             " functions have file names that V8 had freed before it wrote them (these "
+             "are the first): perf loses such lines, perfmap restores them");
     }
     constexpr std::uint64_t kShare = 9;
     const std::size_t without = without_lines_.size();
@@ -337,9 +345,13 @@ class SourceLineRules {
     if (problems_.ignores(rule::kBadLines) || has_odd_sizes(record))
       return;  // the reader reports
                // that
-    if (const auto problem = problem_of(record, load)) {
-      report(problems_, rule::kBadLines, record.offset, *problem);
+    const auto problem = problem_of(record, load);
+    if (!problem) return;
+    if (dump_.is_v8() && load != nullptr && has_freed_files(record, load->range)) {
+      if (freed_++ == 0) first_freed_ = record.offset;
+      return;
     }
+    report(problems_, rule::kBadLines, record.offset, *problem);
   }
 
   std::optional<std::string> problem_of(const JitRecord& record, const LoadRecord* load) const {
@@ -370,6 +382,8 @@ class SourceLineRules {
   Diagnostics& problems_;
   std::optional<JitRecord> waiting_;
   std::uint64_t with_lines_ = 0;
+  std::uint64_t freed_ = 0;
+  std::uint64_t first_freed_ = 0;
   MmapVector<std::uint64_t> without_lines_;
 };
 

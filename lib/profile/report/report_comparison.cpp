@@ -47,6 +47,8 @@ constexpr double kPriorFreedom = 4;
 constexpr double kLeastRunToRun = 0.01;
 /// A module is compared as a whole if at most this share of a recording's samples is in it.
 constexpr double kMaxNameless = 0.05;
+/// No greater growth is looked for, as a share of the baseline's total.
+constexpr double kMaxGrowth = 1000;
 
 Error invalid(std::string why) { return {Errc::invalid_argument, std::move(why), 0, {}}; }
 
@@ -88,11 +90,50 @@ Result<std::vector<Event>> common_events(const std::vector<const ProfileReport*>
   return only;
 }
 
-/// A recording, and what its samples are multiplied by to compare them.
+using Kind = ChangeRule::Values;
+
+/// How the values of recordings of one program differ. A value is a number of samples times
+/// `factor`. The page of a difference has the same rule, in flame_page_compare.js.
+struct Noise {
+  double factor = 1;
+  Kind kind = Kind::amounts;
+
+  /// The variance of a value that sampling alone causes.
+  double of_sampling(double value) const noexcept {
+    // One sample more than there are, because a count of none does not prove that there is none.
+    const double of_count = factor * (value + factor);
+    switch (kind) {
+      case Kind::amounts: break;
+      // The number of all samples is known. A share of all does not prove that there is no rest.
+      case Kind::shares: return of_count * std::max(std::min(1 - value + factor, 1.0), factor);
+      case Kind::ratios: return of_count + factor * value * value;
+    }
+    return of_count;
+  }
+
+  /// By how much a value differs if times of functions do, as a share of that.
+  double sensitivity(double value) const noexcept {
+    switch (kind) {
+      case Kind::amounts: break;
+      // If the time of a function changes by a share, its share p does by that of p (1 - p). As
+      // much is added if the time of all others changes; but that of many differs less.
+      case Kind::shares: return value * std::clamp(std::numbers::sqrt2 * (1 - value), 0.0, 1.0);
+      case Kind::ratios: return value * std::numbers::sqrt2;
+    }
+    return value;
+  }
+
+  /// The variance of a value if also times of functions differ, by this share of them.
+  double of_run(double value, double run_to_run) const noexcept {
+    return of_sampling(value) + std::pow(run_to_run * sensitivity(value), 2);
+  }
+};
+
+/// A recording, and how its samples are compared.
 struct Measured {
   const ProfileReport* report = nullptr;
   Event event = {};
-  double factor = 1;
+  Noise noise = {};
 };
 
 /// Modules that are compared as a whole, by their file names: what each is called then.
@@ -115,32 +156,44 @@ struct Counts {
 };
 
 /// The comparable values of a side.
-struct SideValues {
+class SideValues {
+ public:
   SideValues(const std::vector<Measured>& recordings, const std::vector<double>& samples)
-      : size(static_cast<double>(samples.size())) {
+      : size(static_cast<double>(samples.size())), recordings_(&recordings) {
     for (std::size_t i = 0; i < samples.size(); ++i) {
-      const double factor = recordings[i].factor;
-      mean += factor * samples[i] / size;
-      // One sample more than there are, because a count of none does not prove that there is none.
-      chance += factor * factor * (samples[i] + 1) / size;
+      mean += recordings[i].noise.factor * samples[i] / size;
     }
     for (std::size_t i = 0; i < samples.size(); ++i) {
-      squares += std::pow(recordings[i].factor * samples[i] - mean, 2);
+      squares += std::pow(recordings[i].noise.factor * samples[i] - mean, 2);
     }
   }
 
-  /// The same recordings, of something with another mean.
-  SideValues with_mean(double other) const {
-    SideValues scaled = *this;
-    scaled.mean = other;
-    scaled.chance *= mean > 0 ? other / mean : 1;
-    return scaled;
+  /// Of the values of the recordings, the mean variance that sampling alone causes.
+  double sampling() const {
+    return average([this](const Noise& noise) { return noise.of_sampling(mean); });
+  }
+  /// The mean variance, if also times of functions differ by this share from run to run.
+  double variance(double run_to_run) const {
+    return average([&](const Noise& noise) { return noise.of_run(mean, run_to_run); });
+  }
+  /// The mean square of Noise::sensitivity().
+  double sensitivity() const {
+    return average([this](const Noise& noise) { return std::pow(noise.sensitivity(mean), 2); });
   }
 
   double size;
   double mean = 0;
-  double chance = 0;   ///< variance of a recording's value that sampling alone causes
   double squares = 0;  ///< sum of the squared deviations from the mean
+
+ private:
+  template <class Value>
+  double average(Value value) const {
+    double sum = 0;
+    for (const Measured& recording : *recordings_) sum += value(recording.noise);
+    return sum / size;
+  }
+
+  const std::vector<Measured>* recordings_;
 };
 
 /// What both sides say of a function, or of the total.
@@ -148,22 +201,18 @@ struct Values {
   Values(const Sides& sides, const Counts& counts)
       : before(sides.before, counts.before), after(sides.after, counts.after) {}
 
-  Values(SideValues old_values, SideValues new_values)
-      : before(std::move(old_values)), after(std::move(new_values)) {}
-
   /// The same recordings, of what had that mean before, and has grown since.
   Values grown(double from, double growth) const {
-    return {before.with_mean(from), after.with_mean(from + growth)};
+    Values other = *this;
+    other.before.mean = from;
+    other.after.mean = from + growth;
+    return other;
   }
   double difference() const { return after.mean - before.mean; }
   double squares() const { return before.squares + after.squares; }
-  /// Of the difference, if a recording's value has the variance of chance, and one of
-  /// `run_to_run` of the mean.
+  /// Of the difference, if the times of functions differ by this share.
   double assumed_variance(double run_to_run) const {
-    const auto of_side = [run_to_run](const SideValues& side) {
-      return (side.chance + std::pow(run_to_run * side.mean, 2)) / side.size;
-    };
-    return of_side(before) + of_side(after);
+    return before.variance(run_to_run) / before.size + after.variance(run_to_run) / after.size;
   }
   /// Of the difference, if each recording's value has this variance.
   double variance_of_difference(double of_recording) const {
@@ -234,14 +283,14 @@ class Chance {
   /// What the recordings of a side differ by, as a share of a function's samples, beyond chance.
   double measured_run_to_run(const std::vector<Values>& large) const {
     double beyond = 0;
-    double means = 0;
+    double expected = 0;  // if times differed by 100 %
     for (const Values& values : large) {
       const double own = values.squares() / static_cast<double>(sides_.freedom());
-      beyond += own - (values.before.chance + values.after.chance) / 2;
-      means += (std::pow(values.before.mean, 2) + std::pow(values.after.mean, 2)) / 2;
+      beyond += own - (values.before.sampling() + values.after.sampling()) / 2;
+      expected += (values.before.sensitivity() + values.after.sensitivity()) / 2;
     }
     const double least = std::pow(kLeastRunToRun, 2);
-    return std::sqrt(means > 0 ? std::max(beyond / means, least) : least);
+    return std::sqrt(expected > 0 ? std::max(beyond / expected, least) : least);
   }
 
   const Sides& sides_;
@@ -289,13 +338,12 @@ std::optional<double> least(double max, Holds holds) {
   return high;
 }
 
-/// The least growth of a value that would be a change, in millionths of `whole`; 0 if none would.
-/// `chance_of` tells the probability of values.
+/// The least growth of a value, of `max` at most, that would be a change, in millionths of `whole`;
+/// 0 if none would. `chance_of` tells the probability of values.
 template <class ChanceOf>
-std::uint64_t least_growth(const Values& values, double from, double whole, double comparisons,
-                           std::uint64_t threshold_ppm, ChanceOf chance_of) {
-  constexpr double kMaxGrowth = 1000;
-  const auto growth = least(kMaxGrowth * whole, [&](double by) {
+std::uint64_t least_growth(const Values& values, double from, double max, double whole,
+                           double comparisons, std::uint64_t threshold_ppm, ChanceOf chance_of) {
+  const auto growth = least(max, [&](double by) {
     return comparisons * chance_of(values.grown(from, by)) <= kFalseAlarms;
   });
   if (!growth) return 0;
@@ -427,6 +475,16 @@ double weight_of(const Event& event) {
   return static_cast<double>(event.total.period) / static_cast<double>(event.total.samples);
 }
 
+Kind kind_of(ComparisonOptions::Normalize normalize) noexcept {
+  switch (normalize) {
+    case ComparisonOptions::Normalize::samples: return Kind::shares;
+    case ComparisonOptions::Normalize::function: return Kind::ratios;
+    case ComparisonOptions::Normalize::none:
+    case ComparisonOptions::Normalize::time: break;
+  }
+  return Kind::amounts;
+}
+
 Result<double> factor_of(const Measured& recording, const ComparisonOptions& options) {
   const Event& event = recording.event;
   switch (options.normalize) {
@@ -547,7 +605,7 @@ Result<Sides> normalized(Reports baselines, Reports reports, const ComparisonOpt
     if (recording.event.total.samples == 0) return Failure(no_samples(*all[i]));
     const Result<double> factor = factor_of(recording, options);
     if (!factor) return Failure(factor.error());
-    recording.factor = *factor;
+    recording.noise = {*factor, kind_of(options.normalize)};
     names.add(recording);
     (i < baselines.size() ? sides.before : sides.after).push_back(recording);
   }
@@ -561,8 +619,8 @@ Result<Sides> normalized(Reports baselines, Reports reports, const ComparisonOpt
 /// is compared.
 Sides for_total(Sides sides, const ComparisonOptions& options) {
   if (options.normalize != ComparisonOptions::Normalize::samples) return sides;
-  for (Measured& recording : sides.before) recording.factor = weight_of(recording.event);
-  for (Measured& recording : sides.after) recording.factor = weight_of(recording.event);
+  for (Measured& recording : sides.before) recording.noise = {weight_of(recording.event)};
+  for (Measured& recording : sides.after) recording.noise = {weight_of(recording.event)};
   return sides;
 }
 
@@ -588,6 +646,11 @@ bool ReportComparison::grew_above(std::uint64_t ppm) const noexcept {
     return grew && static_cast<std::uint64_t>(one.change_ppm) > ppm;
   };
   return is_above(total) || std::any_of(functions.begin(), functions.end(), is_above);
+}
+
+std::string_view to_string(ChangeRule::Values values) noexcept {
+  constexpr std::array<std::string_view, 3> kNames = {"amounts", "shares", "ratios"};
+  return kNames[static_cast<std::size_t>(values)];
 }
 
 namespace {
@@ -636,9 +699,15 @@ void compare_functions(const Sides& sides, const ComparisonOptions& options,
                    [](const ComparedFunction& a, const ComparedFunction& b) {
                      return std::abs(a.change_ppm) > std::abs(b.change_ppm);
                    });
-  comparison.least_function_ppm =
-      least_growth(total, whole / 10, whole, comparisons, options.threshold_ppm,
-                   [&](const Values& values) { return chance.of_typical_function(values); });
+  const bool are_shares = kind_of(options.normalize) == Kind::shares;
+  const auto least_of = [&](double share) {
+    const double from = share * whole;
+    const double max = are_shares ? whole - from : kMaxGrowth * whole;
+    return least_growth(total, from, max, whole, comparisons, options.threshold_ppm,
+                        [&](const Values& values) { return chance.of_typical_function(values); });
+  };
+  comparison.least_function_ppm = least_of(ReportComparison::kFunction);
+  comparison.least_large_function_ppm = least_of(ReportComparison::kLargeFunction);
 }
 
 void compare_totals(const Sides& sides, const ComparisonOptions& options,
@@ -652,7 +721,7 @@ void compare_totals(const Sides& sides, const ComparisonOptions& options,
   total.new_samples = comparison.after.event.total.samples;
   judge(values, whole, 2 * chance.of_total(values), options.threshold_ppm, total);
   comparison.least_total_ppm =
-      least_growth(values, whole, whole, 2, options.threshold_ppm,
+      least_growth(values, whole, kMaxGrowth * whole, whole, 2, options.threshold_ppm,
                    [&](const Values& other) { return chance.of_total(other); });
   comparison.before.total = whole;
   comparison.after.total = values.after.mean;
@@ -674,11 +743,11 @@ Result<Normalization> normalize_reports(const ProfileReport& baseline, const Pro
   const auto deviations = least(kMaxDeviations, [comparisons](double one) {
     return comparisons * normal_tails(one) <= kFalseAlarms;
   });
-  Normalization found{
-      before.event,
-      after.event,
-      after.factor / before.factor,
-      {deviations.value_or(kMaxDeviations), run_to_run_of(options), options.threshold_ppm}};
+  Normalization found{before.event,
+                      after.event,
+                      after.noise.factor / before.noise.factor,
+                      {before.noise.kind, before.noise.factor, deviations.value_or(kMaxDeviations),
+                       run_to_run_of(options), options.threshold_ppm}};
   if (options.normalize == ComparisonOptions::Normalize::samples) {
     const Sides totals = for_total(*sides, options);
     const Values values(totals, totals_of(totals));
@@ -695,10 +764,12 @@ std::int64_t Normalization::change_ppm(std::uint64_t old_samples,
 }
 
 Change Normalization::change(std::uint64_t old_samples, std::uint64_t new_samples) const noexcept {
-  const auto before = static_cast<double>(old_samples);
-  const double after = factor * static_cast<double>(new_samples);
-  const double chance = before + 1 + factor * factor * (static_cast<double>(new_samples) + 1);
-  const double variance = chance + std::pow(rule.run_to_run, 2) * (before * before + after * after);
+  const Noise old_noise{rule.unit, rule.values};
+  const Noise new_noise{rule.unit * factor, rule.values};
+  const double before = old_noise.factor * static_cast<double>(old_samples);
+  const double after = new_noise.factor * static_cast<double>(new_samples);
+  const double variance =
+      old_noise.of_run(before, rule.run_to_run) + new_noise.of_run(after, rule.run_to_run);
   const std::int64_t ppm = change_ppm(old_samples, new_samples);
   const bool is_large = static_cast<std::uint64_t>(std::abs(ppm)) >= rule.threshold_ppm;
   const bool is_sure = std::abs(after - before) >= rule.deviations * std::sqrt(variance);
@@ -816,12 +887,30 @@ std::string advice_on_shares(const ReportComparison& comparison) {
          (total.change_ppm > 0 ? "more" : "less");
 }
 
+/// By how much the time of a function grows, in millionths of it, if the function has this share of
+/// the baseline's total, and grows by `ppm` of that.
+std::uint64_t own_growth(const ReportComparison& comparison, double share, std::uint64_t ppm) {
+  const double now = share + static_cast<double>(ppm) / kMillion;
+  // The share of the others shrinks, but not their time.
+  const double others = compares_shares(comparison) ? (1 - now) / (1 - share) : 1;
+  return static_cast<std::uint64_t>(std::llround(share_of(now / others - share, share)));
+}
+
 /// How large a change has to be.
 void write_least(const ReportComparison& comparison, OutputFile& out) {
-  if (comparison.least_total_ppm == 0 || comparison.least_function_ppm == 0) return;
-  out.write("the least growth that is found: " + percent_text(comparison.least_total_ppm) +
-            " of the total, and " + percent_text(comparison.least_function_ppm) +
-            " in a function that has 10% of it\n");
+  if (comparison.least_total_ppm == 0) return;
+  std::string text = "the least growth that is found: " + percent_text(comparison.least_total_ppm) +
+                     " of the total";
+  const auto add = [&](double share, std::uint64_t ppm, std::string_view whose) {
+    if (ppm == 0) return;
+    text += ", " + percent_text(own_growth(comparison, share, ppm));
+    text += whose;
+  };
+  add(ReportComparison::kFunction, comparison.least_function_ppm,
+      " of a function that has 10% of it");
+  add(ReportComparison::kLargeFunction, comparison.least_large_function_ppm,
+      " of one that has 50%");
+  out.write(text + "\n");
 }
 
 void write_nameless(const ReportComparison& comparison, OutputFile& out) {
@@ -911,6 +1000,7 @@ void write_comparison_json(const ReportComparison& comparison, OutputFile& out) 
   json.member("compared", comparison.compared);
   json.member("least_total_ppm", comparison.least_total_ppm);
   json.member("least_function_ppm", comparison.least_function_ppm);
+  json.member("least_large_function_ppm", comparison.least_large_function_ppm);
   json.key("compared_as_a_whole");
   json.begin_array();
   for (const NamelessModule& module : comparison.nameless) {

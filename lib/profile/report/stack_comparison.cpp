@@ -282,6 +282,8 @@ Result<void> StackComparison::write(StackFormat format, const Normalization& nor
   profile.exporter = exporter;
   const ComparedBaseline baseline{.title = state_->sides[0].profile.title,
                                   .scale = 1 / normalization.factor,
+                                  .values = to_string(normalization.rule.values),
+                                  .unit = normalization.rule.unit,
                                   .deviations = normalization.rule.deviations,
                                   .run_to_run = normalization.rule.run_to_run,
                                   .threshold_ppm = normalization.rule.threshold_ppm,

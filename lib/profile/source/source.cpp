@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <map>
 #include <system_error>
 #include <unistd.h>
 
@@ -508,6 +509,71 @@ Result<Map> map_of(std::vector<OpenedInput> opened, const SourceOptions& options
     Result<Map> map = map_of(std::move(one), options, maps.empty() ? opening : nullptr, time);
     if (!map) return map;
     maps.push_back(*std::move(map));
+  }
+  return maps.size() == 1 ? std::move(maps.front()) : joined(maps);
+}
+
+namespace {
+
+/// The process that a map or a dump is of, by its name.
+std::optional<std::uint64_t> pid_of(const OpenedInput& opened) {
+  const std::string& name = opened.input.name();
+  return opened.kind == SourceKind::jitdump ? dump_pid_in(name) : kMapName.pid_in(name);
+}
+
+/// The code of jitdumps, by address.
+class DumpedCode {
+ public:
+  void add(const Map& map) {
+    Diagnostics ignored(1);
+    map.for_each(ignored, [this](const Entry& entry) { ranges_.push_back(entry.range); });
+  }
+  void sort() { std::ranges::sort(ranges_, {}, &AddressRange::begin); }
+  /// A dump's code at a time does not overlap, so the ranges of several seldom do.
+  bool overlaps(const AddressRange& range) const {
+    const auto after = std::ranges::upper_bound(ranges_, range.begin, {}, &AddressRange::begin);
+    const bool begins_in = after != ranges_.begin() && after[-1].last() >= range.begin;
+    return begins_in || (after != ranges_.end() && after->begin <= range.last());
+  }
+
+ private:
+  std::vector<AddressRange> ranges_;
+};
+
+/// Its lines, except those of entries that overlap the code.
+Map without(const Map& map, const DumpedCode& code) {
+  std::string text;
+  std::uint64_t kept = 0;  // up to here
+  Diagnostics ignored(1);
+  map.for_each(ignored, [&](const Entry& entry) {
+    if (!code.overlaps(entry.range)) return;
+    text += map.text().substr(kept, entry.offset - kept);
+    const std::size_t end = map.text().find('\n', entry.offset);
+    kept = end == std::string_view::npos ? map.text().size() : end + 1;
+  });
+  text += map.text().substr(kept);
+  return Map(Input::from_text(std::move(text), map.input().name()));
+}
+
+}  // namespace
+
+Result<Map> distinct_code_of(std::vector<OpenedInput> opened, const SourceOptions& options) {
+  std::map<std::uint64_t, DumpedCode> dumped;  // by pid
+  std::vector<std::optional<std::uint64_t>> pids;
+  std::vector<Map> maps;
+  for (OpenedInput& one : opened) {
+    const std::optional<std::uint64_t> pid = pid_of(one);
+    const bool is_dump = one.kind == SourceKind::jitdump;
+    Result<Map> map = map_of(std::move(one), options);
+    if (!map) return map;
+    if (is_dump && pid) dumped[*pid].add(*map);
+    pids.push_back(is_dump ? std::nullopt : pid);
+    maps.push_back(*std::move(map));
+  }
+  for (auto& [pid, code] : dumped) code.sort();
+  for (std::size_t i = 0; i < maps.size(); ++i) {
+    const auto code = pids[i] ? dumped.find(*pids[i]) : dumped.end();
+    if (code != dumped.end()) maps[i] = without(maps[i], code->second);
   }
   return maps.size() == 1 ? std::move(maps.front()) : joined(maps);
 }

@@ -13,25 +13,37 @@ const WIDTHS = {
 
 // Of all samples of the baseline, as `perfmap report --baseline` prints it.
 const changeOf = (before, after) => (after / baseline.scale - before) / Math.max(baseline.samples, 1);
-// 1: grew, -1: shrank, 0: the change may be chance, or is below the threshold. This is Normalization::change(), the
-// rule of `perfmap report --baseline`.
+// The rule of `perfmap report --baseline`, where each sample counts `one`. See Noise in report_comparison.cpp.
+const clamped = (value, least) => Math.min(Math.max(value, least), 1);
+const NOISES = {
+  amounts: {sampling: (value, one) => one * (value + one), sensitivity: (value) => value},
+  shares: {
+    sampling: (value, one) => one * (value + one) * clamped(1 - value + one, one),
+    sensitivity: (value) => value * clamped(Math.SQRT2 * (1 - value), 0),
+  },
+  ratios: {sampling: (value, one) => one * (value + one + value ** 2), sensitivity: (value) => value * Math.SQRT2},
+};
+const varianceOf = (value, one) => {
+  const noise = NOISES[baseline.values];
+  return noise.sampling(value, one) + (baseline.run_to_run * noise.sensitivity(value)) ** 2;
+};
+// 1: grew, -1: shrank, 0: the change may be chance, or is below the threshold. This is Normalization::change().
 const directionOf = (before, after) => {
-  const factor = 1 / baseline.scale;
-  const now = after * factor;
-  const chance = before + 1 + factor * factor * (after + 1);
-  const variance = chance + baseline.run_to_run ** 2 * (before ** 2 + now ** 2);
+  const [oldOne, newOne] = [baseline.unit, baseline.unit / baseline.scale];
+  const change = after * newOne - before * oldOne;
+  const variance = varianceOf(before * oldOne, oldOne) + varianceOf(after * newOne, newOne);
   const isLarge = 1e6 * Math.abs(changeOf(before, after)) >= baseline.threshold_ppm;
-  const isSure = Math.abs(now - before) >= baseline.deviations * Math.sqrt(variance);
-  return isLarge && isSure ? Math.sign(now - before) : 0;
+  const isSure = Math.abs(change) >= baseline.deviations * Math.sqrt(variance);
+  return isLarge && isSure ? Math.sign(change) : 0;
 };
 
 const signedPercent = (share) => {
   const number = (100 * Math.abs(share)).toFixed(2);
   return (Number(number) === 0 ? "" : share < 0 ? "−" : "+") + number + " %";
 };
-const changeMark = (before, after) => ["▼ ", "", "▲ "][directionOf(before, after) + 1];
 // If shares are compared, that of all samples does not change, whatever became of their number.
-const comparesShares = baseline?.total_change_ppm !== undefined;
+const comparesShares = baseline?.values === "shares";
+const changeMark = (before, after) => ["▼ ", "", "▲ "][directionOf(before, after) + 1];
 const totalText = () => `total ${signedPercent(baseline.total_change_ppm / 1e6)}`;
 const changeText = (before, after) => comparesShares && before === baseline.samples && after === baseline.new_samples ?
   totalText() : changeMark(before, after) + signedPercent(changeOf(before, after));

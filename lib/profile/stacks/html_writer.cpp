@@ -199,7 +199,8 @@ class HtmlWriter : public StackWriter {
       std::array<char, 32> text{};
       return std::string(text.begin(), std::to_chars(text.begin(), text.end(), value).ptr);
     };
-    input_.out.write(",\"baseline\":{\"scale\":" + number(baseline.scale) +
+    input_.out.write(",\"baseline\":{\"scale\":" + number(baseline.scale) + ",\"values\":\"" +
+                     std::string(baseline.values) + "\",\"unit\":" + number(baseline.unit) +
                      ",\"deviations\":" + number(baseline.deviations) +
                      ",\"run_to_run\":" + number(baseline.run_to_run) +
                      ",\"threshold_ppm\":" + std::to_string(baseline.threshold_ppm) +

@@ -140,6 +140,8 @@ struct ComparedBaseline {
   std::string title;
   double scale = 1;  ///< samples of the baseline, times this, compare with the profile's
   /// See ChangeRule.
+  std::string_view values;
+  double unit = 1;
   double deviations = 0;
   double run_to_run = 0;
   std::uint64_t threshold_ppm = 0;

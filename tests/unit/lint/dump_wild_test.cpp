@@ -29,6 +29,28 @@ TEST_CASE("V8's line addresses, which are 0x40 too high, are inside their functi
   CHECK(places_of(lint_dump(dump(0))) == std::vector<std::string>{"JD211 +0x28"});
 }
 
+TEST_CASE("file names that V8 freed are one finding", "[lint][jitdump]") {
+  const std::string freed =
+      std::string("\xb6\xd1\xca\r\0\0\0\0\xe0\x82\xa0'\xcfH\xc0g", 16) + ".js";
+  DumpBytes dump;
+  dump.header({.pad1 = JitdumpHeader::kV8Padding});
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    const std::uint64_t at = kAt + 0x1000 * i;
+    dump.debug_info(10 + i, at, {{at + 0x40, 1, 1, freed}, {at + 0x48, 2, 1, freed}}, 3);
+    dump.load(10 + i, at, "JS:*f /home/user/app/index.js:1:1", kCode, i + 1);
+  }
+  // Its second line is not in the function.
+  dump.debug_info(20, kAt + 0x8000, {{kAt + 0x8040, 1, 1, "a.js"}, {kAt, 2, 1, "a.js"}}, 5);
+  dump.load(20, kAt + 0x8000, "JS:*g a.js:1:1", kCode, 9);
+  const Diagnostics problems = lint_dump(dump.text());
+  CHECK(places_of(problems).size() == 2);
+  CHECK(std::ranges::count_if(problems.items(), [](const Diagnostic& one) {
+          return one.message ==
+                 "source lines of 3 of 4 functions have file names that V8 had freed before it "
+                 "wrote them (these are the first): perf loses such lines, perfmap restores them";
+        }) == 1);
+}
+
 TEST_CASE("V8's unwinding header without frames is valid", "[lint][jitdump]") {
   const std::string stub = "\x01\x1b\x03\x3b" + std::string(16, '\0');
   DumpBytes dump;

@@ -215,7 +215,7 @@ TEST_CASE("recordings that cannot be normalised name what is missing", "[report]
 TEST_CASE("a stack changes by the rule of a comparison of reports", "[report]") {
   std::mt19937 random(3);
   std::uniform_int_distribution<std::uint64_t> any(1, 400);
-  const auto how = GENERATE(Normalize::samples, Normalize::none);
+  const auto how = GENERATE(Normalize::samples, Normalize::none, Normalize::function);
   const char* const names[] = {"a", "b", "c", "d", "e", "f"};
   std::size_t changed = 0;
   for (int i = 0; i < 50; ++i) {
@@ -225,7 +225,7 @@ TEST_CASE("a stack changes by the rule of a comparison of reports", "[report]") 
       before.add({native(name)}, count);
       after.add({native(name)}, any(random) < 200 ? count : any(random));
     }
-    const ComparisonOptions options{.normalize = how};
+    const ComparisonOptions options{.normalize = how, .function = "c"};
     const ProfileReport* const baselines[] = {&*before.report};
     const ProfileReport* const reports[] = {&*after.report};
     const auto found = compare_reports(baselines, reports, options);

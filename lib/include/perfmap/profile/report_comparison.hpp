@@ -85,10 +85,13 @@ struct ReportComparison {
   std::uint64_t compared = 0;  ///< functions, also those that did not change
   /// Compared as a whole, as one function; with `totals` not at all.
   std::vector<NamelessModule> nameless = {};
-  /// How much the total has to grow to be a change, and a function with a tenth of the baseline's
-  /// total; in millionths of that total.
+  /// How much the total has to grow to be a change, and functions with these shares of the
+  /// baseline's total; in millionths of that total. 0: nothing is large enough.
+  static constexpr double kFunction = 0.1;
+  static constexpr double kLargeFunction = 0.5;
   std::uint64_t least_total_ppm = 0;
   std::uint64_t least_function_ppm = 0;
+  std::uint64_t least_large_function_ppm = 0;
   /// As in the options.
   ComparisonOptions::Normalize normalize = ComparisonOptions::Normalize::samples;
   std::string function = {};
@@ -101,14 +104,22 @@ struct ReportComparison {
 
 /// When a difference of two recordings is a change: if it is at least `threshold_ppm` of the
 /// baseline's total, and more than so many standard deviations of what two recordings of one
-/// program differ by. Their variance is that of counting, and a share of the samples for what
-/// differs from run to run. This is the rule of compare_reports() for one recording of each
-/// version.
+/// program differ by. Their variance is that of sampling, and a share of a function's time for what
+/// differs from run to run; see compare_reports(), for one recording of each version.
 struct ChangeRule {
+  /// What is compared: samples or their times; shares of all samples; or ratios to those of a
+  /// function.
+  enum class Values : std::uint8_t { amounts, shares, ratios };
+
+  Values values = Values::amounts;
+  double unit = 1;  ///< the value of a sample of the baseline
   double deviations = 0;
   double run_to_run = 0;
   std::uint64_t threshold_ppm = 0;
 };
+
+/// "amounts", "shares", "ratios".
+PERFMAP_API std::string_view to_string(ChangeRule::Values values) noexcept;
 
 /// How to compare the samples of two reports.
 struct Normalization {
@@ -144,9 +155,12 @@ PERFMAP_API Result<Normalization> normalize_reports(const ProfileReport& baselin
 /// twenty comparisons of the same program, however many functions are compared (Bonferroni). With
 /// five recordings, both sides together, how much the recordings of a side differ is measured:
 /// the total of each side is compared as in a t-test, the functions as in a moderated one, whose
-/// prior variance comes from all functions. With fewer recordings it is assumed: samples of a
-/// function vary by their square root, and by a further 5 % from run to run, processor time by
-/// 10 %.
+/// prior variance comes from all functions. With fewer recordings it is assumed: the time of a
+/// function varies by 5 % from run to run, processor time by 10 %. To this adds what sampling
+/// varies by: a count by its square root, a share p of n samples as in a binomial distribution, by
+/// the root of p (1 - p) / n. Shares of nearly all samples vary little: if the time of a function
+/// and of all others varies by 5 %, such a share does so by p (1 - p) times 7 %. A ratio to the
+/// samples of a function varies as both of them do.
 ///
 /// With ComparisonOptions::totals, a sample counts once for each row of a report in its stack. If
 /// functions without a name that are one call each other, it counts for each of them.

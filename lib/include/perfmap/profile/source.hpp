@@ -154,6 +154,11 @@ PERFMAP_API Result<Map> map_of(std::vector<OpenedInput> opened, const SourceOpti
 PERFMAP_API Result<Map> map_of(OpenedInput opened, const SourceOptions& options,
                                Opening* opening = nullptr, std::uint64_t time = Timeline::kEnd);
 
+/// The same, without the entries of a process's map that overlap code of its jitdumps: most of
+/// them are that code. O(n log n).
+PERFMAP_API Result<Map> distinct_code_of(std::vector<OpenedInput> opened,
+                                         const SourceOptions& options);
+
 /// Fails if `time` is set and the dump's times are ticks of the processor.
 PERFMAP_API Result<void> check_time(const Jitdump& dump, std::uint64_t time);
 
