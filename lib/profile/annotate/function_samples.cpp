@@ -25,6 +25,18 @@ struct VersionKey {
 /// The fields that identify a function: all but the file and the tier.
 using FunctionKey = std::tuple<std::string_view, std::string_view, std::string_view, FrameKind>;
 
+/// A source line; the text is in the table.
+using SourceLine = std::pair<std::string_view, std::uint32_t>;  // file, line
+
+/// A line of a frame in the sample that is being added.
+struct SeenLine {
+  std::uint32_t version;
+  SourceLine line;
+  bool is_call;  ///< of a function that was inlined there, not that of the code itself
+
+  friend auto operator<=>(const SeenLine&, const SeenLine&) = default;
+};
+
 /// The samples of a version, by offset.
 struct Counted {
   VersionKey key;
@@ -32,6 +44,7 @@ struct Counted {
   std::uint64_t total = 0;
   std::map<std::uint64_t, CodeSamples> samples;
   std::map<std::vector<std::uint64_t>, std::uint64_t> shared;  ///< see SharedSamples
+  std::map<SourceLine, std::uint64_t> inlined_calls;           ///< see InlinedCall
 };
 
 /// How well a name matches the query, the best first.
@@ -75,6 +88,32 @@ std::string shared_name(const FrameFunction& function, Match match) {
   return is_one_tier ? std::string(function.name) : without_tier(function.name);
 }
 
+/// The position of a file in the version, which is added to it if it is new.
+std::uint32_t position_of(std::string_view file, CodeVersion& version) {
+  const auto found = std::ranges::find(version.files, file);
+  const auto position = static_cast<std::uint32_t>(found - version.files.begin());
+  if (found == version.files.end()) version.files.emplace_back(file);
+  return position;
+}
+
+/// Calls in files beyond a limit are left out: paths in debug information may be very long.
+void add_inlined_calls(const Counted& counted, CodeVersion& version) {
+  constexpr std::size_t kMaxFiles = 1000;
+  constexpr std::size_t kMaxPath = 4096;
+  std::string_view file;
+  std::uint32_t position = 0;
+  std::size_t files = 0;
+  for (const auto& [line, total] : counted.inlined_calls) {
+    if (line.first.size() > kMaxPath) continue;
+    if (files == 0 || line.first != file) {
+      if (++files > kMaxFiles) return;
+      file = line.first;
+      position = position_of(file, version);
+    }
+    version.inlined_calls.push_back({position, line.second, total});
+  }
+}
+
 }  // namespace
 
 struct FunctionSamples::State {
@@ -92,15 +131,19 @@ struct FunctionSamples::State {
   // Of the sample that is being added.
   std::vector<std::pair<std::uint32_t, std::uint64_t>> seen = {};
   std::vector<std::pair<std::uint32_t, std::uint64_t>> leaves = {};
+  std::vector<SeenLine> lines = {};
 
   bool may_match(std::uint32_t function, const FrameTable& table);
   std::uint32_t same_function(std::uint32_t function, const FrameTable& table);
   VersionKey key_of(const FramePlace& place, const FramePlace& code, const FrameTable& table);
   std::uint32_t number_of(const VersionKey& key);
-  void add_frame(const StackFrame& frame, const StackFrame& holder, bool is_leaf,
+  void add_frame(std::span<const StackFrame> frames, const StackFrame& holder, bool is_leaf,
+                 const FrameTable& table);
+  void add_lines(std::span<const StackFrame> frames, std::uint32_t version,
                  const FrameTable& table);
   void count_selfs();
   void count_totals();
+  void count_inlined_calls();
 };
 
 bool FunctionSamples::State::may_match(std::uint32_t function, const FrameTable& table) {
@@ -144,13 +187,15 @@ VersionKey FunctionSamples::State::key_of(const FramePlace& place, const FramePl
 std::uint32_t FunctionSamples::State::number_of(const VersionKey& key) {
   const auto number = static_cast<std::uint32_t>(versions.size());
   const auto [place, is_new] = numbers.try_emplace(key, number);
-  if (is_new) versions.push_back({.key = key, .samples = {}, .shared = {}});
+  if (is_new) versions.push_back({.key = key, .samples = {}, .shared = {}, .inlined_calls = {}});
   return place->second;
 }
 
-/// `holder` is the frame whose code contains that of `frame`.
-void FunctionSamples::State::add_frame(const StackFrame& frame, const StackFrame& holder,
+/// Adds the last of the frames; the others are inlined into it. `holder` is the frame whose code
+/// contains that of all.
+void FunctionSamples::State::add_frame(std::span<const StackFrame> frames, const StackFrame& holder,
                                        bool is_leaf, const FrameTable& table) {
+  const StackFrame& frame = frames.back();
   const FramePlace& place = table.place(frame.place);
   if (!may_match(place.function, table)) return;
   const FramePlace& code = table.place(holder.place);
@@ -161,6 +206,17 @@ void FunctionSamples::State::add_frame(const StackFrame& frame, const StackFrame
   const std::uint32_t number = number_of(key);
   seen.emplace_back(number, code.offset - back);
   if (is_leaf) leaves.push_back(seen.back());
+  add_lines(frames, number, table);
+}
+
+/// The first frame has the line of the code, the others those of the calls.
+void FunctionSamples::State::add_lines(std::span<const StackFrame> frames, std::uint32_t version,
+                                       const FrameTable& table) {
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    const FramePlace& place = table.place(frames[i].place);
+    if (place.line == 0) continue;
+    lines.push_back({version, {table.function(place.function).file, place.line}, i != 0});
+  }
 }
 
 /// A function that is inlined into itself counts once for each sample.
@@ -190,6 +246,21 @@ void FunctionSamples::State::count_totals() {
     offsets.clear();
   }
   seen.clear();
+}
+
+/// A line counts once for each sample, and not if its own code counts.
+void FunctionSamples::State::count_inlined_calls() {
+  if (std::ranges::any_of(lines, &SeenLine::is_call)) {
+    std::ranges::sort(lines);
+    const SeenLine* before = nullptr;
+    for (const SeenLine& one : lines) {
+      const bool is_other =
+          before == nullptr || before->version != one.version || before->line != one.line;
+      if (is_other && one.is_call) ++versions[one.version].inlined_calls[one.line];
+      before = &one;
+    }
+  }
+  lines.clear();
 }
 
 FunctionSamples::FunctionSamples(std::string query)
@@ -228,11 +299,12 @@ void FunctionSamples::add(const StackSample& sample, const FrameTable& table) {
     while (end + 1 < frames.size() && is_inlined(end)) ++end;
     const StackFrame& holder = frames[end++];
     for (std::size_t i = begin; i < end; ++i) {
-      state_->add_frame(frames[i], holder, begin == 0, table);
+      state_->add_frame(frames.subspan(begin, i + 1 - begin), holder, begin == 0, table);
     }
   }
   state_->count_selfs();
   state_->count_totals();
+  state_->count_inlined_calls();
 }
 
 std::uint64_t FunctionSamples::samples() const noexcept { return state_->samples; }
@@ -289,6 +361,7 @@ CodeVersion FunctionSamples::version(std::uint32_t number, const FrameTable& tab
   const FoundCode code{table.mapping(counted.key.mapping), function.system_name,
                        counted.key.record};
   state_->finder.find(code, recording, lines, version);
+  if (lines) add_inlined_calls(counted, version);
   return version;
 }
 

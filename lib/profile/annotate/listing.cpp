@@ -113,6 +113,9 @@ std::vector<LineSamples> list_lines(const CodeVersion& version) {
     line_of(*place).total += one.total;
   }
   remove_repeated(version, lines);
+  for (const InlinedCall& call : version.inlined_calls) {
+    line_of({0, call.file, call.line}).total += call.total;
+  }
   std::vector<LineSamples> sorted;
   sorted.reserve(lines.size());
   for (const auto& [key, line] : lines) sorted.push_back(line);

@@ -178,6 +178,42 @@ TEST_CASE("an inlined function is a part of the code that contains it", "[annota
   CHECK(whole.samples == std::vector<CodeSamples>{{0x10, 1, 1}, {0x14, 1, 1}});
 }
 
+TEST_CASE("the line of an inlined call has the samples of the call", "[annotate]") {
+  test::Stacks stacks;
+  FrameFunction inner = test::kInner;
+  FrameFunction main = test::kMain;
+  inner.file = "/inner.h";
+  main.file = "/main.cpp";
+  const auto in_main = [&](Address offset, std::uint32_t line) {
+    return stacks.place(main, 0x1000 + offset, offset, line);
+  };
+  const std::uint32_t leaf = stacks.place(inner, 0x1010, 0, 3);
+  const std::uint32_t recursive = stacks.place(inner, 0x1010, 0, 5);
+  FunctionSamples samples("main");
+  const auto add = [&](std::vector<std::uint32_t> places) {
+    const std::vector<StackFrame> frames = stacks.frames(std::move(places));
+    samples.add({.frames = frames}, stacks.table);
+  };
+  add({leaf, in_main(0x10, 20)});
+  add({leaf, recursive, in_main(0x10, 20)});
+  add({leaf, in_main(0x10, 20), in_main(0x20, 21)});
+  add({leaf, in_main(0x10, 20), in_main(0x30, 20)});  // and the line's own code
+  add({leaf, in_main(0x10, 20), leaf, in_main(0x10, 20)});
+  const auto found = samples.matches(stacks.table);
+  REQUIRE(found.size() == 1);
+  CodeVersion version =
+      samples.version(found[0].versions[0], stacks.table, recording_of(CLOCK_MONOTONIC), true);
+  CHECK(version.files == std::vector<std::string>{"/inner.h", "/main.cpp"});
+  CHECK(version.inlined_calls == std::vector<InlinedCall>{{0, 5, 1}, {1, 20, 4}});
+  version.places = {{0, 0, 3}, {0x18, 1, 21}, {0x28, 1, 20}};
+  const auto lines = list_lines(version);
+  REQUIRE(lines.size() == 4);
+  CHECK((lines[0].line == 3 && lines[0].self == 5 && lines[0].total == 5));
+  CHECK((lines[1].line == 5 && lines[1].self == 0 && lines[1].total == 1));
+  CHECK((lines[2].line == 20 && lines[2].self == 0 && lines[2].total == 5));
+  CHECK((lines[3].line == 21 && lines[3].total == 1));
+}
+
 TEST_CASE("the leaf counts for itself, and each function once for the whole stack", "[annotate]") {
   test::Stacks stacks;
   const FrameFunction f = jit("f");

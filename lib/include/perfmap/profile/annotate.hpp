@@ -96,6 +96,15 @@ struct SourcePlace {
   friend bool operator==(const SourcePlace&, const SourcePlace&) = default;
 };
 
+/// Samples in a function that was inlined where this line calls it, or in what that called.
+struct InlinedCall {
+  std::uint32_t file = 0;  ///< position in CodeVersion::files
+  std::uint32_t line = 0;
+  std::uint64_t total = 0;  ///< without those that are in the line's code, too
+
+  friend bool operator==(const InlinedCall&, const InlinedCall&) = default;
+};
+
 /// One version of a function: JIT code at one address since one compilation, or a function of one
 /// ELF file, or one of the functions that it was inlined into. Functions that are inlined into a
 /// function belong to its code.
@@ -116,6 +125,7 @@ struct CodeVersion {
   std::uint64_t total = 0;           ///< samples with a frame of the code
   std::vector<CodeSamples> samples;  ///< by offset; only those that are not 0
   std::vector<SharedSamples> shared;
+  std::vector<InlinedCall> inlined_calls;  ///< by file and line; only with lines
 
   CodeMachine machine = {};
   std::string_view code;            ///< its bytes; borrowed from `owner`
@@ -153,9 +163,9 @@ struct MatchedFunction {
 ///     for (const MatchedFunction& function : samples.matches(reader.table())) …
 ///
 /// The code of a function may be compiled again, to other tiers, and moved: each is a version.
-/// Counts samples of all events alike. Memory is proportional to the distinct addresses, and the
-/// distinct sets of addresses of a recursive function in a stack, in functions whose name contains
-/// the query. One thread at a time.
+/// Counts samples of all events alike. Memory is proportional to the distinct addresses, the lines
+/// of inlined calls, and the distinct sets of addresses of a recursive function in a stack, in
+/// functions whose name contains the query. One thread at a time.
 class PERFMAP_API FunctionSamples {
  public:
   explicit FunctionSamples(std::string query);
@@ -213,8 +223,8 @@ struct LineSamples {
   std::uint32_t line = 0;
   std::uint64_t self = 0, total = 0;
 };
-/// All lines that have code, by file, in the order of their numbers. Samples without a line are in
-/// none of them. O(n log n).
+/// All lines that have code, or call an inlined function, by file, in the order of their numbers.
+/// Samples without a line are in none of them. O(n log n).
 PERFMAP_API std::vector<LineSamples> list_lines(const CodeVersion& version);
 class SourceText;
 /// Those to show: without lines that have neither samples nor a text.
