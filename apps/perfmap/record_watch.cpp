@@ -66,6 +66,8 @@ ProcessEnd Watcher::wait_for_end() {
   constexpr int kMomentsPerLook = 4;
   for (int moment = 0;; ++moment) {
     if (const auto end = perf_.wait(kMoment)) {
+      if (interrupts != seen_) pass_signal();
+      seen_ = interrupts;
       wait_for_signaled();
       adopter_.reap(descendants_of({::getpid()}));
       return *end;
@@ -100,18 +102,19 @@ void Watcher::look() {
   }
 }
 
-/// A terminal signals all processes of its group, but another process this one alone. Returns
-/// whether the command got the signal from here.
+/// A terminal signals all processes of its group, which only have to be found then, but another
+/// process this one alone. Returns whether the command got the signal from here.
 bool Watcher::pass_signal() {
   const int signal = sent_signal;
-  if (signal == 0 || !has_command()) return false;
+  if (!has_command()) return false;
   sent_signal = 0;
   find_command();
   const std::vector<pid_t> got = signal_descendants(signal, perf_.pid());
   for (const pid_t pid : got) {
     if (std::ranges::find(signaled_, pid) == signaled_.end()) signaled_.push_back(pid);
   }
-  return watched_.command && std::ranges::find(got, watched_.command->pid()) != got.end();
+  return signal != 0 && watched_.command &&
+         std::ranges::find(got, watched_.command->pid()) != got.end();
 }
 
 /// When the command ends, perf ends by itself, as the command did. perf that gets a signal ends by

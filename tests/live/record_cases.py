@@ -5,6 +5,7 @@ Exit status 77: perf cannot record.
 import json
 import os
 import pathlib
+import pty
 import re
 import shutil
 import signal
@@ -13,6 +14,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from pseudo_terminal import read_to_end
 from recorded_programs import PERFMAP, check_nothing_left, read_manifest, run, run_rows, skip_without_perf, stacks, totals
 
 NOBODY = 65534
@@ -59,6 +61,26 @@ def ctrl_c_keeps_the_data(cwd):
     assert record.returncode == 0 and "perfmap report int1" in said, said
     read_manifest(f"{cwd}/int1")
     assert totals("int1", cwd, "node")["samples"] > 20
+
+
+def ctrl_c_waits_for_children(cwd):
+    """In a terminal, which signals all processes: a child that needs longer than its parent leaves no files."""
+    late = ("process.on('SIGINT', () => setTimeout(() => process.exit(0), 800));"
+            "setInterval(() => { let s = 0; for (let i = 0; i < 1e6; i++) s += i % 7 }, 10)")
+    pathlib.Path(cwd, "late.js").write_text(late)
+    parent = "require('child_process').spawn('node', ['late.js'], {stdio: 'inherit'})"
+    before = set(os.listdir("/tmp")) | set(os.listdir(cwd))
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(cwd)
+        os.execv(PERFMAP, [PERFMAP, "record", "-o", "tty1", "--", "node", "-e", parent])
+    time.sleep(2)
+    os.write(terminal, b"\x03")
+    said = read_to_end(terminal).decode()
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, said
+    assert len(read_manifest(f"{cwd}/tty1")["files"]) == 2, said
+    left = (set(os.listdir("/tmp")) | set(os.listdir(cwd))) - before - {"tty1"}
+    assert not [name for name in left if name.startswith(("perf-", "isolate-"))], (left, said)
 
 
 def statuses_are_true(cwd):
@@ -399,7 +421,7 @@ def other_users_are_named(cwd):
 
 def main():
     skip_without_perf()
-    run_rows([[(statuses_are_true, None), (ctrl_c_keeps_the_data, "node"), (planted_files_stay, "node"),
+    run_rows([[(statuses_are_true, None), (ctrl_c_keeps_the_data, "node"), (ctrl_c_waits_for_children, "node"), (planted_files_stay, "node"),
                (names_of_others_are_refused, "node"), (signals_end_all_processes, "node"), (repeated_signals_keep_the_names, "node"),
                (restarts_are_named, "node"), (handled_signals_have_a_status, None),
                (fourth_signals_end_with_a_message, None), (killed_perf_is_not_the_end_of_the_command, "node"),
