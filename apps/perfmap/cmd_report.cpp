@@ -125,9 +125,10 @@ Result<std::vector<std::uint32_t>> find_rows(const ProfileReport& report, const 
     return Failure(Error{Errc::invalid_argument, why, 0, {}});
   };
   std::vector<std::uint32_t> rows = report.find(name);
+  const bool is_function = report.options().by == ReportBy::function;
   if (rows.empty()) {
     return fail("no " + std::string(to_string(report.options().by)) + " has the name '" + name +
-                "', or a part of it");
+                "', or a part of it" + (is_function ? "; it may have been inlined" : ""));
   }
   std::set<std::string_view> names;
   for (const std::uint32_t row : rows) names.insert(report.name(row));
@@ -135,10 +136,8 @@ Result<std::vector<std::uint32_t>> find_rows(const ProfileReport& report, const 
   const std::string found = one_line(*names.begin(), true);
   const bool is_part = *names.begin() != name && !name.starts_with(found);  // else it, or its row
   if (is_part) {
-    const bool is_function = report.options().by == ReportBy::function;
     console.note("no " + std::string(to_string(report.options().by)) + " has the name '" + name +
-                 "'" + (is_function ? " (it may have been inlined)" : "") + ": this is '" + found +
-                 "'");
+                 "': this is '" + found + "'");
   }
   return rows;
 }
@@ -259,6 +258,16 @@ bool runs_python(const ProfileReport* report) {
   });
 }
 
+/// Growth is not seen in a recording that lacks samples, and is seen beside one.
+ExitCode refuse_damaged(const std::deque<LoadedProfile>& side, const Console& console) {
+  for (const LoadedProfile& one : side) {
+    if (one.problems.count_of(rule::kDamagedRecord) == 0) continue;
+    return console.fail("cannot compare " + one.reading->recording().input().name() +
+                        ", which lacks samples: " + one.problems.items().front().message);
+  }
+  return ExitCode::ok;
+}
+
 ExitCode compare(const ReportOptions& options, const Console& console) {
   const ProfileRequest request{options, names_of(options), counting(options), options.output};
   std::vector<std::string> newer = {options.recording};
@@ -268,6 +277,8 @@ ExitCode compare(const ReportOptions& options, const Console& console) {
   ExitCode done = open_sides(options.baselines, newer, request, sides, console);
   if (done == ExitCode::ok) done = read_side(sides.before, before, console);
   if (done == ExitCode::ok) done = read_side(sides.after, after, console);
+  if (done == ExitCode::ok) done = refuse_damaged(sides.before, console);
+  if (done == ExitCode::ok) done = refuse_damaged(sides.after, console);
   if (done != ExitCode::ok) return done;
   ComparisonOptions comparing = options.comparing;
   comparing.totals = options.by_total;

@@ -9,6 +9,7 @@
 #include "perfmap/profile/report.hpp"
 #include "perfmap/runtimes.hpp"
 #include "report/counted_stacks.hpp"
+#include "report/function_identity.hpp"
 #include "stacks/interning.hpp"
 #include "stacks/writers.hpp"
 
@@ -537,15 +538,21 @@ std::string_view ProfileReport::name(std::uint32_t row) const noexcept {
 std::vector<std::uint32_t> ProfileReport::find(std::string_view name) const {
   const TypedName typed{std::string(name)};
   const std::vector<TypedName> of_row = typed.of_row();
-  std::vector<std::uint32_t> exact, partial, rows;
+  std::vector<std::uint32_t> exact, without_place, partial, rows;
   for (std::uint32_t row = 0; row < state_->rows.size(); ++row) {
     const std::string_view other = state_->rows.name(row);
     if (typed.is(other)) exact.push_back(row);
+    const ReportRow whole = state_->rows.row(row);
+    const FunctionIdentity identity =
+        identity_of(whole.kind, whole.name, whole.system_name, whole.module);
+    if (typed.is(identity.name)) without_place.push_back(row);
     if (typed.is_in(other)) partial.push_back(row);
     if (std::ranges::any_of(of_row, [&](const TypedName& one) { return one.is(other); }))
       rows.push_back(row);
   }
-  return !exact.empty() ? exact : !partial.empty() ? partial : rows;
+  if (!exact.empty()) return exact;
+  if (!without_place.empty()) return without_place;
+  return !partial.empty() ? partial : rows;
 }
 
 namespace {

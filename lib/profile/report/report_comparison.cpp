@@ -888,28 +888,30 @@ std::string advice_on_shares(const ReportComparison& comparison) {
 }
 
 /// By how much the time of a function grows, in millionths of it, if the function has this share of
-/// the baseline's total, and grows by `ppm` of that.
-std::uint64_t own_growth(const ReportComparison& comparison, double share, std::uint64_t ppm) {
+/// the baseline's total, and grows by `ppm` of that. Nothing if all others would have to vanish.
+std::optional<std::uint64_t> own_growth(const ReportComparison& comparison, double share,
+                                        std::uint64_t ppm) {
+  constexpr double kNearlyAll = 0.999;
   const double now = share + static_cast<double>(ppm) / kMillion;
+  const bool are_shares = compares_shares(comparison);
+  if (ppm == 0 || (are_shares && now > kNearlyAll)) return std::nullopt;
   // The share of the others shrinks, but not their time.
-  const double others = compares_shares(comparison) ? (1 - now) / (1 - share) : 1;
+  const double others = are_shares ? (1 - now) / (1 - share) : 1;
   return static_cast<std::uint64_t>(std::llround(share_of(now / others - share, share)));
 }
 
 /// How large a change has to be.
 void write_least(const ReportComparison& comparison, OutputFile& out) {
   if (comparison.least_total_ppm == 0) return;
-  std::string text = "the least growth that is found: " + percent_text(comparison.least_total_ppm) +
-                     " of the total";
-  const auto add = [&](double share, std::uint64_t ppm, std::string_view whose) {
-    if (ppm == 0) return;
-    text += ", " + percent_text(own_growth(comparison, share, ppm));
-    text += whose;
+  std::string text = "growth that half of all comparisons find: total +" +
+                     percent_text(comparison.least_total_ppm);
+  const auto add = [&](std::string_view whose, double share, std::uint64_t ppm) {
+    const std::optional<std::uint64_t> growth = own_growth(comparison, share, ppm);
+    if (growth) text.append(whose).append(" +").append(percent_text(*growth));
   };
-  add(ReportComparison::kFunction, comparison.least_function_ppm,
-      " of a function that has 10% of it");
-  add(ReportComparison::kLargeFunction, comparison.least_large_function_ppm,
-      " of one that has 50%");
+  add(", time of a function with 10% of it", ReportComparison::kFunction,
+      comparison.least_function_ppm);
+  add(", of one with 50%", ReportComparison::kLargeFunction, comparison.least_large_function_ppm);
   out.write(text + "\n");
 }
 

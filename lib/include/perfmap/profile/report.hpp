@@ -125,8 +125,9 @@ class PERFMAP_API ProfileReport {
   /// The rows of an event, the largest first; equal ones by name and module. O(n log n).
   std::vector<ReportRow> rows(std::uint32_t event, Order order = Order::self) const;
 
-  /// The numbers of the rows that a user may mean: those with exactly this name, else those whose
-  /// name contains it, else those of which it is the printed row, such as "name (file:1) [module]".
+  /// The numbers of the rows that a user may mean: those with exactly this name, else the
+  /// functions of scripts that have it, with any file and line, else those whose name contains it,
+  /// else those of which it is the printed row, such as "name (file:1) [module]".
   /// The name may be as append_visible() prints it. O(rows).
   std::vector<std::uint32_t> find(std::string_view name) const;
   std::string_view name(std::uint32_t row) const noexcept;
