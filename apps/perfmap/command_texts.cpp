@@ -89,7 +89,7 @@ constexpr Example kReportExamples[] = {
     {"Print the functions that took most time", "perfmap report perf.data"},
     {"Sort by the time in functions and in what they called", "perfmap report perf.data --total"},
     {"Print what called a function", "perfmap report perf.data --callers malloc"},
-    {"Fail if a function takes 5 % more than in an older recording",
+    {"Fail if the total grew by 5 %, or a function by 5 % of the total",
      "perfmap report perf.data --baseline old.data --fail-above 5%"}};
 
 constexpr std::string_view kAnnotateUsages[] = {"perfmap annotate RECORDING FUNCTION [OPTIONS]"};
@@ -257,8 +257,9 @@ constexpr CommandTexts kCommands[] = {
      "recordings.",
      kReportExamples, "the report was written; also if no sample passes the filters",
      "with --fail-above: the total or a function grew by more than that",
-     "the recording or a source cannot be read; with --baseline: a recording has no samples, or no "
-     "names for code that has more than 5 % of them, and has names in another; no function, or "
+     "the recording or a source cannot be read; with --baseline: a recording has no samples, is "
+     "damaged, or has no names for code that has more than 5 % of them, and has names in another; "
+     "no function, or "
      "several, have the name of --callers or --callees; an error in the command line; a failed "
      "write"},
     {"annotate", kAnnotateUsages,
