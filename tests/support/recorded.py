@@ -2,6 +2,9 @@
 import pathlib
 import shutil
 import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from perf_record import PERF_RECORD
 
 SOURCES = pathlib.Path(__file__).resolve().parent / "recorded"
