@@ -46,13 +46,16 @@ bool is_off(std::string_view value) noexcept {
   return std::ranges::find(kOff, value) != kOff.end();
 }
 
+Words options_of(const ProgramStart& start) {
+  return own_options(start, {"-d", "--define", "-c", "-r", "-f", "-z"});
+}
+
 /// php.ini cannot be read, so its settings are unknown.
 StartFlags flags_of(const ProgramStart& start) {
   constexpr std::uint64_t kMap = 0x10;
   constexpr std::uint64_t kDump = 0x20;
   StartFlags asked;
-  const Words words = own_options(start, {"-d", "--define", "-c", "-r", "-f", "-z"});
-  for (std::string_view word : words) {
+  for (std::string_view word : options_of(start)) {
     if (word.starts_with("-d")) word.remove_prefix(2);
     if (word.starts_with("opcache.jit_buffer_size=")) asked.jit = true;
     if (word.starts_with(kJit)) asked.only_interprets = is_off(word.substr(kJit.size()));
@@ -66,10 +69,14 @@ StartFlags flags_of(const ProgramStart& start) {
 }
 
 CommandLine naming_command(const RuntimeProcess& process) {
+  constexpr std::string_view kNoIni = "-n";  // nor the compiler, which php.ini loads
   Words flags;
+  if (std::ranges::count(options_of(process.start), kNoIni) != 0) {
+    flags = {"-d", "zend_extension=opcache"};
+  }
   if (!process.has_jit) {
-    flags = {"-d", "opcache.enable_cli=1",       "-d", "opcache.jit=tracing",
-             "-d", "opcache.jit_buffer_size=64M"};
+    flags.insert(flags.end(), {"-d", "opcache.enable_cli=1", "-d", "opcache.jit=tracing", "-d",
+                               "opcache.jit_buffer_size=64M"});
   }
   flags.insert(flags.end(), {"-d", "opcache.jit_debug=0x10"});
   return with_flags(process.start, std::move(flags));

@@ -877,14 +877,19 @@ bool compares_shares(const ReportComparison& comparison) noexcept {
   return comparison.normalize == ComparisonOptions::Normalize::samples;
 }
 
-/// What to do if the total changed: then shares may have changed only because others did. Empty if
-/// not needed.
+/// What to do if the total or a share changed: shares may have changed only because others did.
+/// Empty if not needed.
 std::string advice_on_shares(const ReportComparison& comparison) {
   const ComparedFunction& total = comparison.total;
-  if (total.change == Change::same || !compares_shares(comparison)) return "";
-  return std::string(
-             "shares of each total were compared: --normalize none shows which functions take ") +
-         (total.change_ppm > 0 ? "more" : "less");
+  const bool has_total = total.change != Change::same;
+  const auto has_changed = [](const ComparedFunction& one) { return one.change != Change::same; };
+  const bool has_change = has_total || std::ranges::any_of(comparison.functions, has_changed);
+  if (!has_change || !compares_shares(comparison)) return "";
+  const std::string_view what = !has_total             ? "more or less"
+                                : total.change_ppm > 0 ? "more"
+                                                       : "less";
+  return "shares of each total were compared: --normalize none shows which functions take " +
+         std::string(what);
 }
 
 /// By how much the time of a function grows, in millionths of it, if the function has this share of

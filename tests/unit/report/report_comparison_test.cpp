@@ -727,7 +727,9 @@ TEST_CASE("annotations of GitHub have the lines of functions", "[report]") {
                              .change = Change::appeared});
   CHECK(test::written([&](OutputFile& out) { write_comparison_github(found, 300'000, out); }) ==
         "::warning file=/src/a%2Cb%3Ac.cpp,line=7,title=perfmap report::f [app] appeared with "
-        "20.00%25 of the samples (confidence 99.0%25)\n");
+        "20.00%25 of the samples (confidence 99.0%25)\n"
+        "::notice title=perfmap report::shares of each total were compared: --normalize none "
+        "shows which functions take more or less\n");
 }
 
 }  // namespace perfmap::report_comparison_test
