@@ -173,10 +173,13 @@ std::string with_own_directory(std::string text, const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
   for (const std::string_view idiom : kIdioms) {
-    for (std::size_t at = text.find(idiom); at != std::string::npos; at = text.find(idiom, at)) {
-      text.replace(at, idiom.size(), directory);
-      at += directory.size();
+    std::string replaced;
+    std::size_t from = 0;
+    for (std::size_t at = 0; (at = text.find(idiom, from)) != std::string::npos;) {
+      replaced.append(text, from, at - from).append(directory);
+      from = at + idiom.size();
     }
+    text = replaced.append(text, from);
   }
   return text;
 }
