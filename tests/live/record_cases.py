@@ -206,11 +206,12 @@ def names_of_others_are_refused(cwd):
 
 
 def start_recording(name, command, cwd):
-    """Returns when Node.js has compiled something."""
+    """Returns when Node.js has compiled something, and perf has written samples."""
     going = subprocess.Popen([PERFMAP, "record", "-o", name, "--runtime", "node", "--", *command], cwd=cwd, stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, text=True, start_new_session=True)
     recording = pathlib.Path(cwd, name, "perf.data")
-    while not recording.exists() or recording.stat().st_size == 0:
+    while not recording.exists() or recording.stat().st_size < 1 << 20:
+        assert going.poll() is None, going.communicate()
         time.sleep(0.05)
     time.sleep(1)
     return going

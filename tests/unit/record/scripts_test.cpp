@@ -1,9 +1,10 @@
 // Scripts as attackers write them.
 
+#include "record/scripts.hpp"
+
 #include <chrono>
 #include <string>
 
-#include "record/scripts.hpp"
 #include "support/catch.hpp"
 #include "support/scratch.hpp"
 
