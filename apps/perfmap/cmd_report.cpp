@@ -235,22 +235,27 @@ ExitCode read_side(std::deque<LoadedProfile>& side, std::vector<const ProfileRep
   return ExitCode::ok;
 }
 
-/// The function with most samples, unless it is the kernel's or has few.
-std::optional<ReportRow> hottest_function(const ProfileReport& report) {
-  constexpr std::uint64_t kLeastShare = 20;  // a twentieth
+/// The functions with a twentieth of the samples or more, without the kernel's, the most important
+/// first.
+std::vector<ReportRow> hot_functions(const ProfileReport& report) {
+  constexpr std::uint64_t kLeastShare = 20;
+  std::vector<ReportRow> hot;
   const std::vector<ProfileReport::Event> events = report.events();
-  if (events.empty()) return std::nullopt;
+  if (events.empty()) return hot;
   for (ReportRow& row : report.rows(events.front().number)) {
     if (row.self.samples < events.front().total.samples / kLeastShare) break;
-    if (row.kind == FrameKind::native || row.kind == FrameKind::jit) return std::move(row);
+    const bool is_code = row.kind == FrameKind::native || row.kind == FrameKind::jit;
+    if (is_code) hot.push_back(std::move(row));
   }
-  return std::nullopt;
+  return hot;
 }
 
 /// Whether most samples are in the interpreter of a Python whose functions have names.
 bool runs_python(const ProfileReport* report) {
-  const auto row = hottest_function(*report);
-  if (!row || row->name.find("_PyEval_EvalFrame") == std::string_view::npos) return false;
+  const std::vector<ReportRow> hot = hot_functions(*report);
+  const bool is_interpreter =
+      !hot.empty() && hot.front().name.find("_PyEval_EvalFrame") != std::string_view::npos;
+  if (!is_interpreter) return false;
   const auto rows = report->rows(report->events().front().number);
   return std::ranges::any_of(rows, [](const ReportRow& other) {
     const std::string_view raw = other.system_name.empty() ? other.name : other.system_name;
@@ -319,28 +324,43 @@ bool has_lines_of_runtime(const ProfileReport& report, const ReportRow& row) {
   });
 }
 
+FrameFunction function_of(const ReportRow& row) {
+  return {.name = row.name,
+          .system_name = row.system_name,
+          .module = row.module,
+          .tier = row.tiers.empty() ? "" : row.tiers.front(),
+          .kind = row.kind};
+}
+
 /// Explains why the most important function has no source line, or not the line that is hot.
-void note_hottest(const LoadedProfile& loaded, const ReportOptions& options,
-                  const Console& console) {
-  const bool has_lines = options.by == ReportBy::line || options.by == ReportBy::function;
-  if (!has_lines || !loaded.reading) return;
-  const auto row = hottest_function(*loaded.report);
-  if (!row || !is_printed(*loaded.report, *row, options)) return;
-  const FrameFunction function{.name = row->name,
-                               .system_name = row->system_name,
-                               .module = row->module,
-                               .tier = row->tiers.empty() ? "" : row->tiers.front(),
-                               .kind = row->kind};
+void note_lines(const LoadedProfile& loaded, const ReportRow& row, const Console& console) {
+  const FrameFunction function = function_of(row);
   const std::string inlining = note_of_inlining(function, loaded.reading->recording());
   if (!inlining.empty()) console.note(inlining);
-  const bool has_file = row->line != 0 && !row->file.empty();
-  if (has_file && (row->is_line_of_samples || has_lines_of_runtime(*loaded.report, *row))) return;
+  const bool has_file = row.line != 0 && !row.file.empty();
+  if (has_file && (row.is_line_of_samples || has_lines_of_runtime(*loaded.report, row))) return;
   const std::string why = reason_for_no_lines(function, loaded.reading->reader().without_lines());
   if (why.empty()) return;
-  const std::string missing = has_file         ? "no lines inside"
-                              : row->line == 0 ? "no source line of"
-                                               : "no source file of";
-  console.note(missing + " '" + one_line(row->name, true) + "': " + why);
+  const std::string missing = has_file        ? "no lines inside"
+                              : row.line == 0 ? "no source line of"
+                                              : "no source file of";
+  console.note(missing + " '" + one_line(row.name, true) + "': " + why);
+}
+
+/// Explains what the most important functions do not show: what an interpreter runs, or source
+/// lines.
+void note_hottest(const LoadedProfile& loaded, const ReportOptions& options,
+                  const Console& console) {
+  if (!loaded.reading) return;
+  const std::vector<ReportRow> hot = hot_functions(*loaded.report);
+  if (hot.empty() || !is_printed(*loaded.report, hot.front(), options)) return;
+  std::vector<FrameFunction> functions;
+  for (const ReportRow& row : hot) functions.push_back(function_of(row));
+  const std::vector<std::string> reasons =
+      reasons_for_no_names(functions, loaded.reading->recording(), options, console);
+  for (const std::string& reason : reasons) console.note(reason);
+  const bool has_lines = options.by == ReportBy::line || options.by == ReportBy::function;
+  if (has_lines && reasons.empty()) note_lines(loaded, hot.front(), console);
 }
 
 /// Python's functions have few samples of their own: the interpreter runs them.
@@ -349,7 +369,7 @@ void note_interpreted(const ProfileReport& report, const ReportOptions& options,
   if (options.by != ReportBy::function || options.by_total || has_trees(options)) return;
   if (!runs_python(&report)) return;
   console.note("the interpreter runs Python functions, in '" +
-               one_line(hottest_function(report)->name, true) +
+               one_line(hot_functions(report).front().name, true) +
                "': --total sorts by the samples in a function and what it called");
 }
 

@@ -214,6 +214,36 @@ std::string reason_for_no_lines(const FrameFunction& function,
 
 namespace {
 
+bool is_code_of_runtime(const FrameFunction& function) {
+  if (function.kind == FrameKind::native) {
+    return runtime_of_program(function.module) != nullptr ||
+           runtime_of_library(function.module) != nullptr;
+  }
+  const Tier* const tier = find_tier(function.tier);
+  return function.kind == FrameKind::jit && tier != nullptr && tier->is_own_code;
+}
+
+}  // namespace
+
+std::vector<std::string> reasons_for_no_names(std::span<const FrameFunction> functions,
+                                              const Recording& recording,
+                                              const RecordedStacksOptions& options,
+                                              const Console& console) {
+  if (!std::ranges::any_of(functions, is_code_of_runtime)) return {};
+  Result<RecordedJitOptions> jit = recorded_jit_options(
+      {options.map_dir, options.symfs, options.any_owner, options.recording}, console);
+  if (!jit) return {};
+  RecordedRefusals refused;
+  std::vector<std::string> reasons;
+  const RecordingDiagnosis diagnosis = examine_recording(recording, *std::move(jit), refused);
+  for (const RecordingFinding& one : diagnosis.findings) {
+    if (is_about_naming(one.finding)) reasons.push_back(one.finding.message);
+  }
+  return reasons;
+}
+
+namespace {
+
 /// The first word that begins with "-".
 std::string_view option_of(std::string_view command) {
   const std::size_t begin = std::min(command.find(" -"), command.size() - 1) + 1;

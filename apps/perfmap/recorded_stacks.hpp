@@ -105,6 +105,13 @@ void note_stacks(const Reading& reading, const StackFilter& filter,
 std::string reason_for_no_lines(const FrameFunction& function,
                                 std::span<const std::string> without_lines);
 
+/// If one of the functions is a runtime's interpreter, or other code of a runtime, why the
+/// functions that it runs have no names. Examines the recording then.
+std::vector<std::string> reasons_for_no_names(std::span<const FrameFunction> functions,
+                                              const Recording& recording,
+                                              const RecordedStacksOptions& options,
+                                              const Console& console);
+
 /// Prints which source files cannot be shown, and which were changed after their code was made.
 void warn_sources(const SourceText& source, const Console& console);
 

@@ -86,6 +86,14 @@ def java_is_named(cwd):
     assert "Picked up JAVA_TOOL_OPTIONS" in done.stderr
 
 
+def interpreters_are_explained(cwd):
+    """report says why the functions that an interpreter runs have no names, and is silent where they have."""
+    run("record", "-o", "java2", "--", "java", "-Xint", "-cp", ".", "Hot", "1", cwd=cwd)
+    interpreted = run("report", "java2", "--top", "1", cwd=cwd)
+    assert "the JVM only interprets (-Xint), so Java methods have no compiled code to name" in interpreted.stderr, interpreted
+    assert "only interprets" not in run("report", "java1", "--top", "1", cwd=cwd).stderr
+
+
 def living_jvm_is_asked(cwd):
     jvm = subprocess.Popen(["java", "-XX:+PreserveFramePointer", "-cp", ".", "Hot", "8"], cwd=cwd,
                            stdout=subprocess.PIPE, text=True)
@@ -162,7 +170,7 @@ def other_pids_are_named(cwd):
 def main():
     skip_without_perf()
     run_rows([[(node_is_named, "node"), (children_are_named, "node"), (ended_containers_are_named, "node"), (other_pids_are_named, "node")],
-              [(java_is_named, "javac"), (living_jvm_is_asked, "javac"),
+              [(java_is_named, "javac"), (interpreters_are_explained, "javac"), (living_jvm_is_asked, "javac"),
                (jvm_that_forbids_attaching_is_left_alone, "javac"), (cpp_is_complete, "g++")]])
 
 

@@ -410,14 +410,9 @@ class ProcessAdvice {
     causes_ = std::move(live.findings);
   }
 
-  static bool is_of_runtime(const DoctorFinding& cause) noexcept {
-    return cause.id == "no-map" || cause.id == "lost-map" || cause.id == "too-old" ||
-           cause.id == "only-interpreted";
-  }
-
   /// Equal for processes with the same version of a runtime and the same fix.
   std::string key_of(const DoctorFinding& cause) const {
-    const bool is_own = !is_of_runtime(cause) || recorded_.is_alive;
+    const bool is_own = !is_about_naming(cause) || recorded_.is_alive;
     const std::string of =
         is_own ? std::to_string(process_.counts.pid)
                : std::string(to_string(process_.runtime)) + " " + recorded_.found.version;
@@ -449,7 +444,7 @@ class ProcessAdvice {
         (is_silent ? where : counts_text(where, group.unnamed, group.frames)) + ": " +
         cause.message;
     const pid_t pid = group.processes == 1 ? process_.counts.pid : 0;
-    if (is_of_runtime(cause)) {
+    if (is_about_naming(cause)) {
       add_runtime_fix(cause, severity, message + where_text(), pid);
     } else {
       advice_.add(cause.id, severity, message, cause.fix, pid);
@@ -624,6 +619,12 @@ class ProcessAdvice {
 };
 
 }  // namespace
+
+bool is_about_naming(const DoctorFinding& finding) noexcept {
+  constexpr std::array<std::string_view, 4> kIds = {"no-map", "lost-map", "too-old",
+                                                    "only-interpreted"};
+  return std::ranges::find(kIds, finding.id) != kIds.end();
+}
 
 void add_process_findings(const RecordingCase& facts, const RecordingDiagnosis& diagnosis,
                           RecordingAdvice& advice) {

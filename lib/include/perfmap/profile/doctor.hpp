@@ -162,6 +162,9 @@ struct RecordedProcessState {
   }
 };
 
+/// Whether it says why a runtime named no code: it cannot, or was started without that.
+PERFMAP_API bool is_about_naming(const DoctorFinding& finding) noexcept;
+
 /// A fact about a recording, and the process that it concerns, or 0.
 struct RecordingFinding {
   DoctorFinding finding;
