@@ -36,6 +36,10 @@ constexpr double kFalseAlarms = 0.05;
 constexpr double kRunToRun = 0.05;
 /// The same for processor time, which also depends on the load and the frequency of the machine.
 constexpr double kTimeRunToRun = 0.10;
+/// The same for a kernel function and what it called, which may be an interrupt: how many come
+/// depends on the other programs of the machine. What the program itself asks of the kernel also
+/// counts in its own functions.
+constexpr double kKernelRunToRun = 0.25;
 /// From so many recordings beyond the first of each side on, what is measured is better than what
 /// is assumed: with fewer, a confidence of 95 % needs a difference of many deviations.
 constexpr std::size_t kMinFreedom = 3;
@@ -250,8 +254,9 @@ class Chance {
     if (sides.is_measured()) run_to_run_ = measured_run_to_run(large);
   }
 
-  double of_function(const Values& values) const {
-    const double assumed = values.assumed_variance(run_to_run_);
+  double of_function(const Values& values, bool may_be_interrupt) const {
+    const bool is_assumed = may_be_interrupt && !sides_.is_measured();
+    const double assumed = values.assumed_variance(is_assumed ? kKernelRunToRun : run_to_run_);
     if (!sides_.is_measured()) return normal_tails(values.difference() / std::sqrt(assumed));
     const auto freedom = static_cast<double>(sides_.freedom());
     const double own = values.variance_of_difference(values.squares() / freedom);
@@ -690,8 +695,9 @@ void compare_functions(const Sides& sides, const ComparisonOptions& options,
   const double comparisons = comparisons_of(large);
   for (auto& [identity, function] : functions) {
     const Values values(sides, function.counts);
-    judge(values, whole, comparisons * chance.of_function(values), options.threshold_ppm,
-          function.function);
+    const bool may_be_interrupt = options.totals && function.function.kind == FrameKind::kernel;
+    judge(values, whole, comparisons * chance.of_function(values, may_be_interrupt),
+          options.threshold_ppm, function.function);
     const bool is_changed = function.function.change != Change::same;
     if (is_changed) comparison.functions.push_back(function.function);
   }

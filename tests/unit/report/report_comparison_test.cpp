@@ -196,6 +196,19 @@ TEST_CASE("a slower Python function is found by totals, in which recursion count
   CHECK(find(*totals, "py::main:/app.py") == nullptr);
 }
 
+TEST_CASE("totals of interrupts differ between single recordings", "[report]") {
+  const ComparisonOptions totals{.totals = true};
+  const auto count = [&](FrameKind kind, const ComparisonOptions& options) {
+    const Recorded before({{"irq", 500}, {"idle", 4500}}, kind);
+    const Recorded after({{"irq", 800}, {"idle", 4500}}, kind);
+    const auto comparison = compare(before, after, options);
+    return find(comparison, "irq") != nullptr;
+  };
+  CHECK(count(FrameKind::native, totals));
+  CHECK_FALSE(count(FrameKind::kernel, totals));
+  CHECK(count(FrameKind::kernel, {}));
+}
+
 TEST_CASE("totals of a module without names are not compared", "[report]") {
   const Recorded before({{"parse", 1000}, {"[vdso]", 20}});
   const auto comparison = compare(before, before, {.totals = true});
