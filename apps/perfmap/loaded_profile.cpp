@@ -129,12 +129,33 @@ ExitCode open_side(std::span<const std::string> paths, const ProfileRequest& req
   return ExitCode::ok;
 }
 
-std::string_view program_of(const std::deque<LoadedProfile>& side) {
+/// A recording, and the program that most of its samples are of.
+struct RecordedProgram {
+  const LoadedProfile* recording;
+  std::string_view program;
+};
+
+std::vector<RecordedProgram> programs_of(const std::deque<LoadedProfile>& side) {
+  std::vector<RecordedProgram> programs;
   for (const LoadedProfile& one : side) {
     const auto events = one.report->events();
-    if (!events.empty() && !events.front().program.empty()) return events.front().program;
+    if (events.empty() || events.front().program.empty()) continue;
+    programs.push_back({&one, events.front().program});
   }
-  return {};
+  return programs;
+}
+
+/// Warns of the first that has another program than the first of its side.
+void note_mixed(std::span<const RecordedProgram> side, const Console& console) {
+  const auto other = std::ranges::find_if(
+      side, [&side](const RecordedProgram& one) { return one.program != side.front().program; });
+  if (other == side.end()) return;
+  const auto text = [](const RecordedProgram& one) {
+    return one_line(std::string(one.program), true) + " in " +
+           one_line(title_of(*one.recording), true);
+  };
+  console.warn("recordings of one side are of different programs: " + text(side.front()) +
+               ", and " + text(*other));
 }
 
 }  // namespace
@@ -167,11 +188,14 @@ void LoadedSides::note(const StackFilter& filter, const Console& console) const 
 }
 
 void note_programs(const LoadedSides& sides, const Console& console) {
-  const std::string_view before = program_of(sides.before);
-  const std::string_view after = program_of(sides.after);
-  if (before.empty() || after.empty() || before == after) return;
-  console.warn("the recordings are of different programs: " + one_line(std::string(before), true) +
-               " before, and " + one_line(std::string(after), true) + " now");
+  const std::vector<RecordedProgram> before = programs_of(sides.before);
+  const std::vector<RecordedProgram> after = programs_of(sides.after);
+  note_mixed(before, console);
+  note_mixed(after, console);
+  if (before.empty() || after.empty() || before[0].program == after[0].program) return;
+  console.warn("the recordings are of different programs: " +
+               one_line(std::string(before[0].program), true) + " before, and " +
+               one_line(std::string(after[0].program), true) + " now");
 }
 
 void add_normalize(CommandOptions& command, ComparisonOptions& comparing, Option baseline) {

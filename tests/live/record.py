@@ -125,6 +125,12 @@ def cpp_is_complete(cwd):
     assert manifest["variables"] == {}
 
 
+def other_programs_are_not_compared_silently(cwd):
+    told = run("report", "cpp1", "java2", "--baseline", "java1", cwd=cwd).stderr
+    assert "different programs: java before, and hot now" in told, told
+    assert "of one side are of different programs: hot in cpp1/perf.data, and java in java2/perf.data" in told, told
+
+
 def children_are_named(cwd):
     before = set(os.listdir(cwd)) | {"shell1"}
     done = run("record", "-o", "shell1", "--", "sh", "-c", "node hot.js 1; node hot.js 1", cwd=cwd)
@@ -171,7 +177,8 @@ def main():
     skip_without_perf()
     run_rows([[(node_is_named, "node"), (children_are_named, "node"), (ended_containers_are_named, "node"), (other_pids_are_named, "node")],
               [(java_is_named, "javac"), (interpreters_are_explained, "javac"), (living_jvm_is_asked, "javac"),
-               (jvm_that_forbids_attaching_is_left_alone, "javac"), (cpp_is_complete, "g++")]])
+               (jvm_that_forbids_attaching_is_left_alone, "javac"), (cpp_is_complete, "g++"),
+               (other_programs_are_not_compared_silently, "javac")]])
 
 
 main()
