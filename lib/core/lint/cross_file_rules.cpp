@@ -7,6 +7,7 @@
 #include "lint/checks.hpp"
 #include "perfmap/index.hpp"
 #include "perfmap/jit_paths.hpp"
+#include "perfmap/runtimes.hpp"
 #include "perfmap/text.hpp"
 #include "perfmap/timeline.hpp"
 
@@ -96,7 +97,7 @@ class Comparison {
 
   void report_map(Diagnostics& problems) const {
     for (const Verdict& one : of_map_) {
-      if (one.agrees) continue;
+      if (one.agrees || (one.other == kNone && is_data(one.owner))) continue;
       const Rule& rule = one.other == kNone ? rule::kOnlyInOne : rule::kOtherName;
       if (!problems.count(rule)) continue;
       const Location where{one.owner, map_.line_number(one.owner), 1};
@@ -128,6 +129,12 @@ class Comparison {
         of_dump_.push_back({at->owner, line.owner, agrees});
       }
     }
+  }
+
+  /// Dumps have no data.
+  bool is_data(std::uint64_t line) const {
+    const auto entry = map_.entry_at(line);
+    return entry && may_name_data(entry->name);
   }
 
   bool is_same_name(std::uint64_t line, std::uint64_t load) const {

@@ -233,6 +233,11 @@ const Tier* find_tier(std::string_view name) noexcept {
   return found == kTiers.end() ? nullptr : found;
 }
 
+bool may_name_data(std::string_view raw) {
+  const DecodedName name = decode_name(raw);
+  return !name.tier.empty() && name.tier == runtime_info(name.runtime).names.data_tier;
+}
+
 DecodedName decode_name(std::string_view raw) {
   for (const RuntimeInfo* const row : kRuntimes) {
     if (row->names.decode == nullptr) continue;

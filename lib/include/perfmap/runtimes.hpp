@@ -348,6 +348,10 @@ PERFMAP_API std::string naming_start(const RuntimeInfo& runtime);
 /// "3.12", or "any".
 PERFMAP_API std::string_view naming_since(const RuntimeInfo& runtime) noexcept;
 
+/// Whether the name may be that of data, such as V8's bytecode, at an address where no code runs.
+/// O(name).
+PERFMAP_API bool may_name_data(std::string_view raw);
+
 /// All rows, in the order in which decode_name() tries them.
 PERFMAP_API std::span<const RuntimeInfo* const> all_runtimes() noexcept;
 /// For `unknown`, a row with only a title.

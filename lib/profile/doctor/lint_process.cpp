@@ -213,12 +213,6 @@ std::vector<UnreadFile> check_files(const Subject& subject, std::span<const Lint
 
 using ModulePtr = std::shared_ptr<const Module>;
 
-/// V8 also names bytecode, which is data, so its addresses need not be executable.
-bool is_bytecode(const Entry& entry) {
-  const DecodedName name = decode_name(entry.name);
-  return !name.tier.empty() && name.tier == runtime_info(name.runtime).names.data_tier;
-}
-
 /// The memory that was executable at any of a few looks.
 class ExecutableMemory {
  public:
@@ -248,7 +242,7 @@ class ExecutableMemory {
     Diagnostics ignored(1);
     Map::LineReader lines(map);
     while (const std::optional<Entry> entry = lines.next(ignored)) {
-      if (first_hole(entry->range) && !is_bytecode(*entry)) return false;
+      if (first_hole(entry->range) && !may_name_data(entry->name)) return false;
     }
     return true;
   }
@@ -310,7 +304,7 @@ class EntryRules {
 
   void see(const Entry& entry) {
     const auto hole = memory_.first_hole(entry.range);
-    if (hole && !is_bytecode(entry)) {
+    if (hole && !may_name_data(entry.name)) {
       say(rule::kNotExecutable, entry, [&] {
         return *hole == entry.range.begin ? "the process has no executable memory there"
                                           : "the entry ends after the end of the executable memory";

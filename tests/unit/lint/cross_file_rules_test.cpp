@@ -79,6 +79,16 @@ TEST_CASE("code that only one of them has is reported there", "[lint][together]"
         std::vector<Places>{{}, {"XF002 +0x76"}});
 }
 
+TEST_CASE("V8's bytecode is only in the map", "[lint][together]") {
+  CHECK(pair(kMap + "30000 10 JS:~read app.js:1:1\n", first_and_second()) ==
+        std::vector<Places>{{}, {}});
+  CHECK(pair(kMap + "7000003000 10 JS:*read app.js:1:1\n", first_and_second()) ==
+        std::vector<Places>{{"XF002 3:1"}, {}});
+  // What the dump has at bytecode's address is code with another name.
+  CHECK(pair("7000001000 10 JS:~read app.js:1:1\n7000002000 10 second\n", first_and_second()) ==
+        std::vector<Places>{{"XF001 1:1"}, {}});
+}
+
 TEST_CASE("both are compared as they are at their end", "[lint][together]") {
   DumpBytes dump = DumpBytes().header().load(1, kAt, "old", kCode, 1).load(2, kAt, "new", kCode, 2);
   dump.move(3, kAt, kAt + 0x1000, 16, 2);
