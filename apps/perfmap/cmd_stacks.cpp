@@ -275,12 +275,14 @@ void write_table(const StacksOptions& options, const StackStatistics& statistics
   }
 }
 
-Result<void> check_not_terminal(const StacksOptions& options, const Console& console) {
+Result<void> check_not_terminal(const StacksOptions& options, std::string_view format,
+                                const Console& console) {
   if (options.output != "-" || !console.out_is_terminal()) return {};
-  return Failure(Error{Errc::invalid_argument,
-                       "cannot write a pprof profile to a terminal: name a file with -o",
-                       0,
-                       {}});
+  return Failure(
+      Error{Errc::invalid_argument,
+            "cannot write format " + std::string(format) + " to a terminal: name a file with -o",
+            0,
+            {}});
 }
 
 /// Fails if the options contradict each other.
@@ -297,8 +299,9 @@ Result<void> check_options(const StacksOptions& options, StackFormat format,
   if (options.code && format != StackFormat::html) {
     return fail("--code supports only --format html");
   }
-  if (format == StackFormat::pprof && !prints_only_table(options)) {
-    const Result<void> fits = check_not_terminal(options, console);
+  const bool is_binary = format == StackFormat::pprof || format == StackFormat::otlp;
+  if (is_binary && !prints_only_table(options)) {
+    const Result<void> fits = check_not_terminal(options, options.format, console);
     if (!fits) return fits;
   }
   return {};
@@ -451,7 +454,7 @@ ExitCode write_stacks(const StacksOptions& options, const Console& console) {
   if (is_recording(input->text()) || !may_be_pprof(input->text())) {
     return write_recorded(options, format, *std::move(input), console);
   }
-  const Result<void> fits = check_not_terminal(options, console);
+  const Result<void> fits = check_not_terminal(options, "pprof", console);
   return fits ? write_named_profile(options, *input, console) : console.fail(fits.error());
 }
 
@@ -463,6 +466,8 @@ constexpr std::array kSuffixes = {
     SuffixFormat{".speedscope.json", "speedscope"},
     SuffixFormat{".firefox.json", "firefox"},
     SuffixFormat{".jsonl", "jsonl"},
+    SuffixFormat{".otlp", "otlp"},
+    SuffixFormat{".otlp.json", "otlp-json"},
     SuffixFormat{".json", ""},
     SuffixFormat{".txt", "perf-script"},
 };

@@ -475,6 +475,8 @@ constexpr ValueText kValues[] = {
     {"format", "firefox", "For profiler.firefox.com"},
     {"format", "pprof", "For pprof"},
     {"format", "html", "Page for a browser"},
+    {"format", "otlp", "OpenTelemetry profiles"},
+    {"format", "otlp-json", "OpenTelemetry profiles as a line of JSON"},
     {"format", "csv", "Comma-separated values"},
     {"format", "flame-graph", "Page with a flame graph"},
     {"by", "name", "Name without its tier"},

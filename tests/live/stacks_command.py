@@ -20,7 +20,7 @@ import stack_checks
 from pprof import Profile
 
 WILD = ROOT / "tests/wild"
-FORMATS = ("folded", "perf-script", "speedscope", "firefox", "pprof", "html", "jsonl")
+FORMATS = ("folded", "perf-script", "speedscope", "firefox", "pprof", "html", "jsonl", "otlp", "otlp-json")
 WRITERS_OPTIONS = {"pid": ["--with-pid"], "no-marks": [], "merge-tiers": ["--merge-tiers"], "lines": ["--lines"]}
 tally = [WILD / "tally/perf.data", "--symfs", WILD / "tally"]
 
@@ -175,7 +175,8 @@ def check_options():
         assert output(*tally, *nothing) == b"", nothing
         for form in FORMATS:
             output(*tally, *nothing, "--format", form)
-    assert b"cannot write a pprof profile to a terminal" in on_terminal("--format", "pprof")
+    assert b"cannot write format pprof to a terminal" in on_terminal("--format", "pprof")
+    assert b"cannot write format otlp to a terminal" in on_terminal("--format", "otlp")
     assert b"halves" in on_terminal()
     print("options mean what they say")
 

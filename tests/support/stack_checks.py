@@ -10,6 +10,7 @@ import re
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 from json_schema import check, fits
+from otlp import Profiles, decode, from_json
 from pprof import Profile
 
 FRAME = re.compile(r"\t *([0-9a-f]+) (.*?)(?:\+0x([0-9a-f]+))? \(([^()]*)\)(?:\t\(\?[a-z,-]*\))?")
@@ -145,6 +146,29 @@ def check_pprof(text, samples):
         s["period"] for s in samples if "clock" in s["event"])
 
 
+def of_module(path):
+    return path if path.startswith("[") else f"[{path.rsplit('/', 1)[-1]}]" if path else "[unknown]"
+
+
+def check_otlp(text, samples):
+    data = decode(written(text, "otlp"))
+    json_lines = written(text, "otlp-json").decode().splitlines()
+    assert [from_json(json.loads(line)) for line in json_lines] == [data]
+    profiles = Profiles(data)
+    profiles.check_tables()
+    clock = next((s["event"] for s in samples if "clock" in s["event"]), None)
+    found, periods = collections.Counter(), 0
+    for sample in profiles.samples:
+        key = (tuple(name or of_module(module) for name, *_, module in sample["frames"]), sample["resource"]["process.pid"],
+               sample["attributes"]["thread.id"], sample["attributes"].get("thread.name", ""), clock if sample["period_type"][0] == "cpu" else sample["period_type"][0])
+        counts = sample["type"] == ("samples", "count")
+        found[key] += sample["value"] if counts else 1
+        periods += sample["value"] * (sample["period"] if counts else 1)
+    expected = collections.Counter((tuple(names(s)), s["pid"], s["tid"], s["comm"], s["event"]) for s in samples)
+    assert found == expected, (text, list((found - expected).items())[:2], list((expected - found).items())[:2])
+    assert periods == sum(s["period"] for s in samples)
+
+
 def policy_hash(page, tag):
     text = re.search(rf"<{tag}>(.*?)</{tag}>", page, re.S)[1]
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
@@ -176,5 +200,5 @@ def check_html(text, samples):
 
 
 def check_all(what, samples):
-    for look in (check_folded, check_jsonl, check_speedscope, check_firefox, check_pprof, check_html):
+    for look in (check_folded, check_jsonl, check_speedscope, check_firefox, check_pprof, check_otlp, check_html):
         look(what, samples)

@@ -14,6 +14,24 @@
 
 namespace perfmap {
 
+/// The field numbers of pprof's messages.
+/// Source: github.com/google/pprof, proto/profile.proto.
+namespace pprof {
+enum Profile : std::uint32_t {
+  sample_type = 1,
+  sample = 2,
+  mapping = 3,
+  location = 4,
+  function = 5,
+  string_table = 6,
+  time_nanos = 9,
+  duration_nanos = 10,
+  period_type = 11,
+  period = 12,
+  default_sample_type = 14,
+};
+}  // namespace pprof
+
 /// Iterates over the fields of a protobuf message; never reads past hostile bytes. Groups, which
 /// are obsolete, are rejected.
 class ProtoReader {

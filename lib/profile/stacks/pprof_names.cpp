@@ -18,7 +18,6 @@
 #include "perfmap/profile/stack_writer.hpp"
 #include "stacks/gzip_stream.hpp"
 #include "stacks/pprof_message.hpp"
-#include "stacks/pprof_tables.hpp"
 #include "stacks/writers.hpp"
 #include "unwind/calls.hpp"
 

@@ -11,7 +11,6 @@
 #include "stacks/gzip_stream.hpp"
 #include "stacks/interning.hpp"
 #include "stacks/pprof_message.hpp"
-#include "stacks/pprof_tables.hpp"
 #include "stacks/writers.hpp"
 
 namespace perfmap {

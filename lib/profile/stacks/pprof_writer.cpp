@@ -1,8 +1,8 @@
-#include <algorithm>
 #include <protozero/pbf_writer.hpp>
 
 #include "stacks/gzip_stream.hpp"
-#include "stacks/pprof_tables.hpp"
+#include "stacks/pprof_message.hpp"
+#include "stacks/profile_tables.hpp"
 #include "stacks/writers.hpp"
 
 namespace perfmap {
@@ -33,137 +33,6 @@ namespace function {
 enum : std::uint32_t { id = 1, name = 2, system_name = 3, filename = 4 };
 }
 
-std::string hex(std::string_view bytes) {
-  std::string text;
-  for (const char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    text += "0123456789abcdef"[byte >> 4];
-    text += "0123456789abcdef"[byte & 15];
-  }
-  return text;
-}
-
-/// The kernel's half of the address space begins here on all machines.
-constexpr Address kKernel = Address{1} << 63;
-
-}  // namespace
-
-void PprofTables::add_mapping(std::uint32_t number, std::string_view process_comm) {
-  if (number == 0) return;
-  if (number >= mapping_ids_.size()) mapping_ids_.resize(table_.mappings());
-  if (mapping_ids_[number] != 0) return;
-  mappings_.push_back(number);
-  mapping_ids_[number] = static_cast<std::uint32_t>(mappings_.size());
-  const FrameMapping& mapping = table_.mapping(number);
-  const bool is_program =
-      mapping.kind == FrameKind::native && is_named_after(process_comm, mapping.path);
-  if (named_after_ == 0 && is_program) named_after_ = number;
-}
-
-/// The mapping of the main binary, if it contains frames.
-std::uint32_t PprofTables::main_mapping() const noexcept {
-  if (program_ == 0) return named_after_;
-  const std::string_view path = table_.mapping(program_).path;
-  const auto found = std::ranges::find_if(mappings_, [&](std::uint32_t number) {
-    const FrameMapping& mapping = table_.mapping(number);
-    return mapping.kind != FrameKind::jit && mapping.path == path;
-  });
-  return found == mappings_.end() ? program_ : *found;
-}
-
-/// pprof takes the first mapping for the main binary, even if it has no frames.
-void PprofTables::put_main_first() {
-  const std::uint32_t main = main_mapping();
-  if (main == 0) return;
-  const auto place = std::ranges::find(mappings_, main);
-  if (place != mappings_.end()) mappings_.erase(place);
-  mappings_.insert(mappings_.begin(), main);
-  mapping_ids_.resize(table_.mappings());
-  for (std::size_t i = 0; i < mappings_.size(); ++i) {
-    mapping_ids_[mappings_[i]] = static_cast<std::uint32_t>(i + 1);
-  }
-}
-
-/// A file that is mapped at different addresses has one mapping in the profile, and all addresses
-/// are converted to that.
-Address PprofTables::address_of(const StackFrame& frame) const {
-  const FramePlace& place = table_.place(frame.place);
-  const FrameMapping& mapping = table_.mapping(place.mapping);
-  const Address before = frame.is_return ? 1 : 0;
-  const Address moved = mapping.range.begin + (place.map_address - mapping.offset);
-  const bool is_file = place.mapping != 0 && place.map_address != frame.ip;
-  return (is_file && mapping.range.contains(moved - before) ? moved : frame.ip) - before;
-}
-
-std::uint32_t PprofTables::location_of(std::span<const StackFrame> frames,
-                                       std::string_view process_comm) {
-  std::uint32_t node = 0;
-  for (const StackFrame& frame : frames) {
-    frames_.of_place(frame.place);
-    node = lines_.child(node, frame.place);
-  }
-  const StackFrame& holder = frames.back();
-  add_mapping(table_.place(holder.place).mapping, process_comm);
-  return locations_.add({node, address_of(holder)}) + 1;
-}
-
-void PprofTables::write_mapping(std::uint32_t id, std::string& message) {
-  const FrameMapping& shown = table_.mapping(mappings_[id - 1]);
-  message.clear();
-  protozero::pbf_writer writer(message);
-  writer.add_uint64(mapping::id, id);
-  const bool is_kernel = shown.kind == FrameKind::kernel;
-  writer.add_uint64(mapping::memory_start, is_kernel ? kKernel : shown.range.begin);
-  writer.add_uint64(mapping::memory_limit, is_kernel ? UINT64_MAX : shown.range.end());
-  writer.add_uint64(mapping::file_offset, shown.offset);
-  const bool is_nameless_jit = shown.path.empty() && shown.kind == FrameKind::jit;
-  writer.add_int64(mapping::filename,
-                   strings_.add(is_nameless_jit ? "[jit]" : escaped(shown.path)));
-  writer.add_int64(mapping::build_id, strings_.add(hex(shown.build_id)));
-  // All names are resolved: pprof need not look for the file.
-  for (const std::uint32_t has : {mapping::has_functions, mapping::has_filenames,
-                                  mapping::has_line_numbers, mapping::has_inline_frames}) {
-    writer.add_bool(has, true);
-  }
-}
-
-void PprofTables::write_location(std::uint32_t id, std::string& message) {
-  const Location& shown = locations_[id - 1];
-  message.clear();
-  protozero::pbf_writer writer(message);
-  writer.add_uint64(location::id, id);
-  const std::uint32_t mapping = table_.place(lines_[shown.lines].frame).mapping;
-  if (mapping != 0) writer.add_uint64(location::mapping_id, mapping_ids_[mapping]);
-  writer.add_uint64(location::address, shown.address);
-  std::vector<std::uint32_t> places;
-  for (std::uint32_t node = shown.lines; node != 0; node = lines_[node].parent) {
-    places.push_back(lines_[node].frame);
-  }
-  for (std::size_t i = places.size(); i-- > 0;) {
-    const FramePlace& place = table_.place(places[i]);
-    // A frame without a name stays an address, and pprof shows it as such.
-    if (place.function == 0) continue;
-    protozero::pbf_writer one(writer, location::line);
-    one.add_uint64(line::function_id, frames_.of_place(places[i]) + 1);
-    one.add_int64(line::line, place.line);
-    one.add_int64(line::column, place.column);
-  }
-}
-
-void PprofTables::write_function(std::uint32_t id, std::string& message) {
-  const FrameFunction& shown = frames_.function(id - 1);
-  message.clear();
-  protozero::pbf_writer writer(message);
-  writer.add_uint64(function::id, id);
-  writer.add_int64(function::name, strings_.add(escaped(shown_name(shown))));
-  writer.add_int64(
-      function::system_name,
-      strings_.add(escaped(shown.system_name.empty() ? shown.name : shown.system_name)));
-  writer.add_int64(function::filename, strings_.add(escaped(shown.file)));
-}
-
-namespace {
-
 namespace sample_field {
 enum : std::uint32_t { location_id = 1, value = 2, label = 3 };
 }
@@ -179,7 +48,7 @@ enum : std::uint32_t { type = 1, unit = 2 };
 class PprofWriter : public StackWriter {
  public:
   explicit PprofWriter(WriterInput input)
-      : input_(std::move(input)), tables_(input_.table, input_.options.merge_tiers, strings_) {
+      : input_(std::move(input)), tables_(input_.table, input_.options.merge_tiers) {
     for (const StackProfile::Event& event : input_.profile.events) {
       columns_.push_back(event.is_sampled ? values_each_++ : 0);
     }
@@ -215,7 +84,7 @@ class PprofWriter : public StackWriter {
       write_sample(number, message);
       emit(pprof::sample, message);
     }
-    tables_.write(emit);
+    write_tables(emit);
     for (std::uint32_t i = 0; i < strings_.size(); ++i) {
       emit(pprof::string_table, std::string(strings_[i]));
     }
@@ -262,17 +131,8 @@ class PprofWriter : public StackWriter {
 
   std::uint32_t stack_of(const StackSample& sample) {
     std::uint32_t node = 0;
-    std::size_t end = sample.frames.size();
-    while (end > 0) {
-      std::size_t begin = end - 1;
-      while (begin > 0 && tables_.is_inlined(sample.frames[begin - 1]) &&
-             sample.frames[begin - 1].ip == sample.frames[end - 1].ip) {
-        --begin;
-      }
-      node = tree_.child(node, tables_.location_of(sample.frames.subspan(begin, end - begin),
-                                                   sample.process_comm));
-      end = begin;
-    }
+    tables_.for_each_location(sample,
+                              [&](std::uint32_t location) { node = tree_.child(node, location); });
     return node;
   }
 
@@ -315,10 +175,65 @@ class PprofWriter : public StackWriter {
     writer.add_int64(pprof::period, static_cast<std::int64_t>(period_of(*first)));
   }
 
-  /// The sampling period from the frequency, if the event is a time; 0: unknown.
-  static std::uint64_t period_of(const StackProfile::Event& event) noexcept {
-    if (!event.is_frequency) return event.period;
-    return event.is_time && event.period != 0 ? 1'000'000'000 / event.period : 0;
+  template <class Emit>
+  void write_tables(Emit emit) {
+    std::string message;
+    // pprof takes the first mapping for the main binary.
+    tables_.put_main_first();
+    for (std::uint32_t id = 1; id <= tables_.mappings(); ++id) {
+      write_mapping(id, message);
+      emit(pprof::mapping, message);
+    }
+    for (std::uint32_t id = 1; id <= tables_.locations(); ++id) {
+      write_location(id, message);
+      emit(pprof::location, message);
+    }
+    for (std::uint32_t id = 1; id <= tables_.functions(); ++id) {
+      write_function(id, message);
+      emit(pprof::function, message);
+    }
+  }
+
+  void write_mapping(std::uint32_t id, std::string& message) {
+    const ListedMapping shown = tables_.mapping(id);
+    message.clear();
+    protozero::pbf_writer writer(message);
+    writer.add_uint64(mapping::id, id);
+    writer.add_uint64(mapping::memory_start, shown.begin);
+    writer.add_uint64(mapping::memory_limit, shown.end);
+    writer.add_uint64(mapping::file_offset, shown.offset);
+    writer.add_int64(mapping::filename, strings_.add(shown.file));
+    writer.add_int64(mapping::build_id, strings_.add(shown.build_id));
+    // All names are resolved: pprof need not look for the file.
+    for (const std::uint32_t has : {mapping::has_functions, mapping::has_filenames,
+                                    mapping::has_line_numbers, mapping::has_inline_frames}) {
+      writer.add_bool(has, true);
+    }
+  }
+
+  void write_location(std::uint32_t id, std::string& message) {
+    const ListedLocation shown = tables_.location(id);
+    message.clear();
+    protozero::pbf_writer writer(message);
+    writer.add_uint64(location::id, id);
+    if (shown.mapping != 0) writer.add_uint64(location::mapping_id, shown.mapping);
+    writer.add_uint64(location::address, shown.address);
+    for (const ListedLine& one : shown.lines) {
+      protozero::pbf_writer written(writer, location::line);
+      written.add_uint64(line::function_id, one.function);
+      written.add_int64(line::line, one.line);
+      written.add_int64(line::column, one.column);
+    }
+  }
+
+  void write_function(std::uint32_t id, std::string& message) {
+    const FrameFunction& shown = tables_.function(id);
+    message.clear();
+    protozero::pbf_writer writer(message);
+    writer.add_uint64(function::id, id);
+    writer.add_int64(function::name, strings_.add(escaped(shown_name(shown))));
+    writer.add_int64(function::system_name, strings_.add(escaped(linker_name(shown))));
+    writer.add_int64(function::filename, strings_.add(escaped(shown.file)));
   }
 
   void write_sample(std::uint32_t number, std::string& message) {
@@ -351,7 +266,7 @@ class PprofWriter : public StackWriter {
 
   WriterInput input_;
   StringPool strings_;
-  PprofTables tables_;
+  ProfileTables tables_;
   std::size_t values_each_ = 1;
   std::vector<std::size_t> columns_;  // index of each event's value; 0: none
   StackTree tree_;                    // of locations

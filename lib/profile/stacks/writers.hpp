@@ -30,6 +30,9 @@ std::string page_string(std::string_view bytes);
 /// Control bytes and invalid UTF-8 as \xNN, so that a name is one word on one line.
 std::string escaped(std::string_view name);
 
+/// Two hexadecimal digits for each byte.
+std::string hex_digits(std::string_view bytes);
+
 /// The name of a thread in a list: "comm PID/TID", or "comm PID" for the main thread; "comm" if the
 /// pid is negative (unknown).
 std::string thread_label(std::string_view comm, pid_t pid, pid_t tid);
@@ -168,6 +171,8 @@ std::unique_ptr<StackWriter> make_firefox_writer(WriterInput input);
 std::unique_ptr<StackWriter> make_pprof_writer(WriterInput input);
 std::unique_ptr<StackWriter> make_html_writer(WriterInput input);
 std::unique_ptr<StackWriter> make_jsonl_writer(WriterInput input);
+std::unique_ptr<StackWriter> make_otlp_writer(WriterInput input);
+std::unique_ptr<StackWriter> make_otlp_json_writer(WriterInput input);
 
 /// The event of a sample; one without a name if the profile does not list it.
 const StackProfile::Event& event_of(const StackProfile& profile, const StackSample& sample);

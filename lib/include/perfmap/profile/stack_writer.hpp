@@ -173,9 +173,11 @@ enum class StackFormat : std::uint8_t {
   firefox,
   pprof,
   html,
-  jsonl
+  jsonl,
+  otlp,
+  otlp_json
 };
-/// "folded", "perf-script", "speedscope", "firefox", "pprof", "html", "jsonl".
+/// "folded", "perf-script", "speedscope", "firefox", "pprof", "html", "jsonl", "otlp", "otlp-json".
 PERFMAP_API std::string_view to_string(StackFormat format) noexcept;
 PERFMAP_API std::optional<StackFormat> stack_format(std::string_view name) noexcept;
 /// All names, in that order.
@@ -199,6 +201,12 @@ PERFMAP_API std::vector<std::string> stack_format_names();
 ///                binary of the first process. A sample with doubtful frames has the label "doubts"
 ///   html         one self-contained page: a flame graph
 ///   jsonl        docs/schema/perfmap.stack-1.json
+///   otlp         OpenTelemetry's ProfilesData, v1development of v1.11.0, as protobuf. Each process
+///                is a resource, and each event that it has samples of a profile. Equal stacks of a
+///                thread are one sample with the time of each. If all samples of an event have the
+///                same period, each counts 1; otherwise their values are the periods. If samples
+///                have no wall-clock times, their counts or periods are summed
+///   otlp-json    the same as one line of JSON
 ///
 /// A frame without a name is "[module]" with its file's name, or "[unknown]". Names are bytes: in
 /// text formats, control bytes and invalid UTF-8 become \xNN; in JSON, invalid UTF-8 becomes
@@ -206,8 +214,9 @@ PERFMAP_API std::vector<std::string> stack_format_names();
 ///
 /// Memory: folded, pprof and html hold each distinct stack once, html also up to 40 MiB of counts
 /// by time (more only for more than half a million distinct stacks), speedscope four to twelve
-/// bytes per sample, firefox sixteen, perf-script the text of each distinct place, jsonl nothing.
-/// The output depends on the input only: it is the same in every run.
+/// bytes per sample, firefox sixteen, otlp at most 28 and the samples of a process as they are
+/// written, perf-script the text of each distinct place, jsonl nothing. The output depends on the
+/// input only: it is the same in every run.
 class PERFMAP_API StackWriter {
  public:
   struct Options {
