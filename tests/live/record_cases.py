@@ -63,6 +63,44 @@ def ctrl_c_keeps_the_data(cwd):
     assert totals("int1", cwd, "node")["samples"] > 20
 
 
+def record_in_terminal(words, cwd):
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(cwd)
+        os.execv(PERFMAP, [PERFMAP, "record", *words])
+    return pid, terminal
+
+
+def ctrl_c_belongs_to_the_command(cwd):
+    """In a terminal: one that handles Ctrl-C ends as it likes, one that ignores it goes on, and the second one ends both."""
+    rows = (("saves", "trap 'sleep 4; echo saved; exit 4' INT; for i in $(seq 90); do sleep 0.1; done", 1, {4}),
+            ("ignores", "trap '' INT; for i in $(seq 60); do sleep 0.1; done; exit 6", 1, {6}),
+            ("second", "trap '' INT; for i in $(seq 150); do sleep 0.1; done", 2, {128 + signal.SIGTERM, 128 + signal.SIGINT}))
+    going = [(row, *record_in_terminal(["--runtime", "none", "--propagate", "-o", row[0], "--", "sh", "-c", row[1]], cwd)) for row in rows]
+    for at in (1, 2):
+        time.sleep(1.5)
+        for (_, _, times, _), _, terminal in going:
+            if times >= at:
+                os.write(terminal, b"\x03")
+    for (name, _, times, statuses), pid, terminal in going:
+        said = read_to_end(terminal).decode()
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) in statuses, (name, said)
+        assert ("saved" in said) == (name == "saves"), said
+        assert ("the command has not ended 3 seconds after Ctrl-C" in said) == (times == 1), said
+        assert read_manifest(f"{cwd}/{name}")["exit_status"] in statuses
+        assert "perf failed" not in said and "killed" not in said, said
+
+
+def closed_terminals_keep_the_data(cwd):
+    pid, terminal = record_in_terminal(["--runtime", "none", "-o", "closed1", "--", "sh", "-c",
+                                        "trap 'sleep 1; exit 8' HUP; for i in $(seq 90); do sleep 0.1; done"], cwd)
+    time.sleep(1.5)
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert read_manifest(f"{cwd}/closed1")["exit_status"] == 8
+    assert "perf was killed" not in run("doctor", "closed1", cwd=cwd).stdout
+
+
 def ctrl_c_waits_for_children(cwd):
     """In a terminal, which signals all processes: a child that needs longer than its parent leaves no files."""
     late = ("process.on('SIGINT', () => setTimeout(() => process.exit(0), 800));"
@@ -70,10 +108,7 @@ def ctrl_c_waits_for_children(cwd):
     pathlib.Path(cwd, "late.js").write_text(late)
     parent = "require('child_process').spawn('node', ['late.js'], {stdio: 'inherit'})"
     before = set(os.listdir(cwd)) | {"tty1"}
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.chdir(cwd)
-        os.execv(PERFMAP, [PERFMAP, "record", "-o", "tty1", "--", "node", "-e", parent])
+    pid, terminal = record_in_terminal(["-o", "tty1", "--", "node", "-e", parent], cwd)
     time.sleep(2)
     os.write(terminal, b"\x03")
     said = read_to_end(terminal).decode()
@@ -289,6 +324,21 @@ def killed_perf_is_not_the_end_of_the_command(cwd):
         log.unlink()
 
 
+def stopped_perf_ends(cwd):
+    """perf that somebody has stopped is continued for its end: after a signal, and when the command has ended."""
+    for name, seconds, signaled in (("stopped1", 300, True), ("stopped2", 2, False)):
+        going = subprocess.Popen([PERFMAP, "record", "--runtime", "none", "-o", name, "--", "sleep", str(seconds)], cwd=cwd,
+                                 stderr=subprocess.PIPE, text=True, start_new_session=True)
+        time.sleep(1)
+        perf, = pathlib.Path(f"/proc/{going.pid}/task/{going.pid}/children").read_text().split()
+        os.kill(int(perf), signal.SIGSTOP)
+        if signaled:
+            going.send_signal(signal.SIGTERM)
+        told = going.communicate(timeout=30)[1]
+        assert going.returncode == 0 and "killed" not in told, told
+        read_manifest(f"{cwd}/{name}")
+
+
 def full_file_systems_are_named(cwd):
     script = 'mkdir -p "$1" && mount -t tmpfs -o size=$2k none "$1" && shift 2 && exec "$@"'
     def record_with(directory, kib, *words):
@@ -422,10 +472,11 @@ def other_users_are_named(cwd):
 
 def main():
     skip_without_perf()
-    run_rows([[(statuses_are_true, None), (ctrl_c_keeps_the_data, "node"), (ctrl_c_waits_for_children, "node"), (planted_files_stay, "node"),
+    run_rows([[(statuses_are_true, None), (ctrl_c_keeps_the_data, "node"), (ctrl_c_waits_for_children, "node"), (ctrl_c_belongs_to_the_command, None), (closed_terminals_keep_the_data, None), (planted_files_stay, "node"),
                (names_of_others_are_refused, "node"), (signals_end_all_processes, "node"), (repeated_signals_keep_the_names, "node"),
                (restarts_are_named, "node"), (handled_signals_have_a_status, None),
                (fourth_signals_end_with_a_message, None), (killed_perf_is_not_the_end_of_the_command, "node"),
+               (stopped_perf_ends, None),
                (full_file_systems_are_named, "node"), (logs_elsewhere_are_removed, "node")],
               [(readers_that_go_end_nothing, None), (empty_recordings_have_a_reason, None),
                (zombies_are_named_so, None), (dumps_in_working_directories_are_removed, "node"),

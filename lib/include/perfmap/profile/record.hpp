@@ -145,20 +145,33 @@ struct ProcessEnd {
 /// From a status of wait(2).
 PERFMAP_API ProcessEnd process_end(int wait_status) noexcept;
 
-/// A running perf record, in the process group of the caller: Ctrl-C of the terminal reaches it and
-/// its command. One thread at a time.
+/// A running perf record. Its command is in the process group of the caller, so that it can read
+/// from the terminal, and therefore perf is, too. perf that gets SIGINT terminates the command. So
+/// it is traced (ptrace(2)) from when it records, and what the terminal sends to the whole group,
+/// at Ctrl-C or when it is closed, reaches only the others. Only for the thread that started it.
 class PERFMAP_API PerfRun {
  public:
   /// Fails with not_found if perf cannot be run.
   static Result<PerfRun> start(const PerfRecordOptions& options);
-  PerfRun(PerfRun&& other) noexcept : pid_(std::exchange(other.pid_, 0)) {}
+  PerfRun(PerfRun&& other) noexcept
+      : pid_(std::exchange(other.pid_, 0)),
+        output_(std::move(other.output_)),
+        is_tried_(other.is_tried_),
+        is_shielded_(other.is_shielded_) {}
   PerfRun& operator=(PerfRun&&) = delete;
   /// Stops perf, which finishes the recording, and waits for its end.
   ~PerfRun();
 
   pid_t pid() const noexcept { return pid_; }
+  /// Whether perf has begun to write the recording, after which it starts the command.
+  bool has_begun() const noexcept;
+  /// Whether signals of the terminal do not reach perf. False where it may not be traced, as with
+  /// the capabilities of its file.
+  bool is_shielded() const noexcept { return is_shielded_; }
   /// Asks perf to finish the recording. A command is terminated.
-  void stop() noexcept;
+  void stop();
+  /// Continues perf if somebody has stopped it (SIGSTOP).
+  void resume();
   /// When it ends, perf reads the perf maps of processes, and hangs in one that is a FIFO. If it
   /// does, those of these processes end for it. Returns their paths.
   std::vector<std::string> pass_fifos(const RecordedUsers& processes, const Roots& roots = {});
@@ -167,8 +180,14 @@ class PERFMAP_API PerfRun {
   std::optional<ProcessEnd> wait(int milliseconds) noexcept;
 
  private:
-  explicit PerfRun(pid_t pid) noexcept : pid_(pid) {}
+  PerfRun(pid_t pid, std::string output) noexcept : pid_(pid), output_(std::move(output)) {}
+  void shield() noexcept;
+  std::optional<ProcessEnd> collect(int flags) noexcept;
+
   pid_t pid_ = 0;  // 0: it has ended
+  std::string output_;
+  bool is_tried_ = false;
+  bool is_shielded_ = false;
 };
 
 // Living processes.
