@@ -109,6 +109,7 @@ void Watcher::look() {
     watched_.places.look(some);
     watched_.mounts.look(some, watched_.places);
   }
+  if (watched_.names_code) watched_.mounts.rename_maps();
   for (const std::string& path : perf_.pass_fifos(watched_.users, roots_)) {
     console_.warn(path + " is a FIFO, in which perf would hang: perf was given an empty map");
   }

@@ -340,7 +340,7 @@ def stopped_perf_ends(cwd):
 
 
 def full_file_systems_are_named(cwd):
-    script = 'mkdir -p "$1" && mount -t tmpfs -o size=$2k none "$1" && shift 2 && exec "$@"'
+    script = 'mkdir -p "$1" && mount -t tmpfs -o size=$2k none "$1" && shift 2 && { "$@"; "$1" doctor "$4"; }'
     def record_with(directory, kib, *words):
         return subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", directory, str(kib), PERFMAP, "record", *words,
                                "--", "node", f"{cwd}/hot.js", "2"], cwd="/", capture_output=True, text=True)
@@ -348,7 +348,15 @@ def full_file_systems_are_named(cwd):
         return print("skipped in part: no mount namespaces here")
     done = record_with(f"{cwd}/small", 3072, "-o", f"{cwd}/small/full1")
     assert re.search(r"perf failed after \d\.\d s, because the file system of \S*/full1 is full \(\d+ bytes are free\), and ended node", done.stderr), done
-    assert re.search(r"1 file with names of JIT code does not fit into the file system of \S*/full1, of which \d+ bytes are free", done.stderr), done
+    told = re.search(r"1 file with names of JIT code does not fit into the file system of \S*/full1, of which \d+ bytes are free, .*"
+                     r", or free space and copy what stays: (/tmp/perf-\d+\.map)\)", done.stderr)
+    assert told, done
+    pathlib.Path(told[1]).unlink()
+    assert "JIT frames with a name: 100" not in done.stderr, done
+    assert f"the recording has no copy of {told[1]}: cannot write" in done.stdout, done
+    done = subprocess.run(["unshare", "-m", "sh", "-c", 'mkdir -p "$1" && mount -t tmpfs -o size=64k none "$1" && mkdir "$1/full2" && dd if=/dev/zero of="$1/all" 2> /dev/null;'
+                           'exec "$2" record -o "$1/full2" -- true', "sh", f"{cwd}/none", PERFMAP], capture_output=True, text=True)
+    assert re.search(r"perf record ended with status \d+: the file system of \S*/full2 is full \(0 bytes are free\) \(record to another directory: -o\)", done.stderr), done
     if not os.path.isdir("/dev/shm"):
         return
     hot = pathlib.Path("/dev/shm", f"perfmap-{os.getpid()}.js")
@@ -360,6 +368,17 @@ def full_file_systems_are_named(cwd):
     finally:
         hot.unlink()
         shutil.rmtree(f"{hot}.d", ignore_errors=True)
+
+
+def files_of_daemons_are_named(cwd):
+    done = run("record", "-o", "daemon1", "--", "sh", "-c", "setsid node hot.js 5 > /dev/null 2>&1 & echo $!; sleep 2", cwd=cwd)
+    pid = int(done.stdout)
+    log, = pathlib.Path(cwd).glob(f"isolate-*-{pid}-v8.log")
+    assert re.search(rf"2 files stay, because processes that go on use them: /tmp/perf-{pid}\.map \(process {pid}\), \S*/{log.name} \(process {pid}\)\n",
+                     done.stderr), done.stderr
+    os.kill(pid, signal.SIGKILL)
+    log.unlink()
+    pathlib.Path(f"/tmp/perf-{pid}.map").unlink()
 
 
 def threads_are_recorded_as_processes(cwd):
@@ -476,7 +495,7 @@ def main():
                (names_of_others_are_refused, "node"), (signals_end_all_processes, "node"), (repeated_signals_keep_the_names, "node"),
                (restarts_are_named, "node"), (handled_signals_have_a_status, None),
                (fourth_signals_end_with_a_message, None), (killed_perf_is_not_the_end_of_the_command, "node"),
-               (stopped_perf_ends, None),
+               (stopped_perf_ends, None), (files_of_daemons_are_named, "node"),
                (full_file_systems_are_named, "node"), (logs_elsewhere_are_removed, "node")],
               [(readers_that_go_end_nothing, None), (empty_recordings_have_a_reason, None),
                (zombies_are_named_so, None), (dumps_in_working_directories_are_removed, "node"),
