@@ -415,12 +415,12 @@ std::string fish_script(const CommandDescription& program, const Commands& comma
   return script;
 }
 
-struct Options {
+struct CompletionsOptions {
   std::string shell;
   const CLI::App* parser = nullptr;
 };
 
-ExitCode run(const Options& options, const Console& console) {
+ExitCode run_completions(const CompletionsOptions& options, const Console& console) {
   const std::vector<CommandDescription> all = describe(*options.parser);
   const CommandDescription& program = all.front();
   const Commands commands = Commands(all).subspan(1);
@@ -433,7 +433,7 @@ ExitCode run(const Options& options, const Console& console) {
 }  // namespace
 
 void declare_completions(CommandOptions& command) {
-  Options& options = command.runs(run);
+  CompletionsOptions& options = command.runs(run_completions);
   options.parser = &command.parser();
   command.positional("shell", options.shell, "SHELL", "The shell")
       .required()

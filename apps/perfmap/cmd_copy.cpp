@@ -7,7 +7,7 @@
 namespace perfmap::app {
 namespace {
 
-struct Options {
+struct CopyOptions {
   std::vector<Source> sources;  ///< one
   SourceOptions opening;
   AppendOptions append;
@@ -70,8 +70,8 @@ bool is_shorter_now(const Map& map) {
          now->text().size() < map.input().text().size();
 }
 
-Result<void> append(const Map& map, const Survey& found, const Options& options, MapWriter& writer,
-                    const Console& console) {
+Result<void> append(const Map& map, const Survey& found, const CopyOptions& options,
+                    MapWriter& writer, const Console& console) {
   const Step step(console, "copying");
   const bool is_typed = map.input().name() == options.sources.front().text;
   const bool by_bytes =
@@ -92,7 +92,7 @@ bool is_same_file(const Map& map, const AppendOptions& options) {
          target->facts().inode == from.inode;
 }
 
-ExitCode run(const Options& options, const Console& console) {
+ExitCode run_copy(const CopyOptions& options, const Console& console) {
   if (!has_target(options.append)) return console.fail(no_target());
   const Result<void> number = check_number(options.sources, 1, 1);
   if (!number) return console.fail(number.error());
@@ -120,7 +120,7 @@ ExitCode run(const Options& options, const Console& console) {
 }  // namespace
 
 void declare_copy(CommandOptions& command) {
-  Options& options = command.runs(run);
+  CopyOptions& options = command.runs(run_copy);
   add_sources(command, options.sources,
               {.help = "A perf map, a jitdump or JSON: a path, '-' or a pid", .is_single = true});
   add_source_options(command, options.opening);

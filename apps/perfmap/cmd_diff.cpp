@@ -8,7 +8,7 @@
 namespace perfmap::app {
 namespace {
 
-struct Options {
+struct DiffOptions {
   std::vector<Source> sources;
   SourceOptions opening;
   bool demangle = true;
@@ -55,7 +55,7 @@ void write_change(JsonWriter& json, const NameChange& change) {
   json.end_object();
 }
 
-ExitCode run(const Options& options, const Console& console) {
+ExitCode run_diff(const DiffOptions& options, const Console& console) {
   const Result<void> number = check_number(options.sources, 2, 2);
   if (!number) return console.fail(number.error());
   const Result<std::vector<Map>> maps = open_maps(options.sources, options.opening, console);
@@ -90,7 +90,7 @@ ExitCode run(const Options& options, const Console& console) {
 }  // namespace
 
 void declare_diff(CommandOptions& command) {
-  Options& options = command.runs(run);
+  DiffOptions& options = command.runs(run_diff);
   add_sources(command, options.sources,
               {.help = "The older and the newer one: paths, '-' or pids"});
   add_source_options(command, options.opening);

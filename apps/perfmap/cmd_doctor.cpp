@@ -97,7 +97,7 @@ std::string_view option_of_recordings(const Options& options) {
   return options.any_owner ? "--any-owner" : "";
 }
 
-ExitCode run(const Options& options, const Console& console) {
+ExitCode run_doctor(const Options& options, const Console& console) {
   if (options.list_runtimes) {
     if (!options.sources.empty()) return console.fail("--runtimes takes no SOURCE");
     return print_runtimes(options, console);
@@ -122,7 +122,7 @@ ExitCode run(const Options& options, const Console& console) {
 }  // namespace
 
 void declare_doctor(CommandOptions& command) {
-  Options& options = command.runs(run);
+  Options& options = command.runs(run_doctor);
   add_sources(command, options.sources,
               {.help = "A pid, a snapshot, or a recording of perf record; '-' reads a recording "
                        "from standard input",

@@ -9,7 +9,7 @@
 namespace perfmap::app {
 namespace {
 
-struct Options {
+struct GcOptions {
   bool dry_run = false;
   bool any_owner = false;
   bool one_namespace = false;
@@ -44,7 +44,7 @@ std::string reason(const GarbageFile& file) {
 /// Prints each file when it is done: as a line, or as a member of one JSON document.
 class Report {
  public:
-  Report(const Options& options, const std::string& directory, const Console& console)
+  Report(const GcOptions& options, const std::string& directory, const Console& console)
       : options_(options), directory_(directory), console_(console), json_(console.out()) {
     if (!is_json()) return;
     json_.begin_object();
@@ -95,13 +95,13 @@ class Report {
   bool is_json() const { return options_.format == "json"; }
   void number(std::string_view key, std::uint64_t value) { json_.member(key, value); }
 
-  const Options& options_;
+  const GcOptions& options_;
   const std::string& directory_;
   const Console& console_;
   JsonWriter json_;
 };
 
-void deal_with(const GarbageFile& file, Garbage& garbage, const Options& options, Report& report,
+void deal_with(const GarbageFile& file, Garbage& garbage, const GcOptions& options, Report& report,
                Totals& totals, const Console& console) {
   if (!file.may_go()) {
     ++totals.kept;
@@ -119,7 +119,7 @@ void deal_with(const GarbageFile& file, Garbage& garbage, const Options& options
   report.add(file, options.dry_run ? "garbage" : "removed");
 }
 
-ExitCode run(const Options& options, const Console& console) {
+ExitCode run_gc(const GcOptions& options, const Console& console) {
   const Step step(console, "looking at processes");
   const Roots roots = roots_from_environment();
   Result<Garbage> garbage = Garbage::find(
@@ -137,7 +137,7 @@ ExitCode run(const Options& options, const Console& console) {
 }  // namespace
 
 void declare_gc(CommandOptions& command) {
-  Options& options = command.runs(run);
+  GcOptions& options = command.runs(run_gc);
   command.flag("-n,--dry-run", options.dry_run, "Print what would be removed; remove nothing");
   command.flag("--any-owner", options.any_owner,
                "Remove files of other users, too, if you are root");

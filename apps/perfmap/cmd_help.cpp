@@ -10,7 +10,7 @@
 namespace perfmap::app {
 namespace {
 
-struct Options {
+struct HelpOptions {
   std::string name;
   const CLI::App* parser = nullptr;
 };
@@ -39,7 +39,7 @@ bool show_page(std::string page) {
   return ::waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-ExitCode run(const Options& options, const Console& console) {
+ExitCode run_help(const HelpOptions& options, const Console& console) {
   const auto text = help_text(*options.parser, options.name);
   if (!text) return console.fail(unknown_command(options.name));
   const std::string page = options.name.empty() ? "" : installed_page(options.name);
@@ -50,7 +50,7 @@ ExitCode run(const Options& options, const Console& console) {
 }  // namespace
 
 void declare_help(CommandOptions& command) {
-  Options& options = command.runs(run);
+  HelpOptions& options = command.runs(run_help);
   options.parser = &command.parser();
   command.positional("command", options.name, "COMMAND", "Open the manual page of this command");
 }

@@ -178,7 +178,7 @@ ExitCode print_list_info(OpenedInput opened, bool as_json, const Console& consol
   return is_whole(console, list.input()) ? ExitCode::ok : ExitCode::failed;
 }
 
-struct Options {
+struct InfoOptions {
   std::vector<Source> sources;  ///< one
   SourceOptions opening;
   bool demangle = true;
@@ -228,7 +228,7 @@ void print_json(const Console& console, const Map& map, const Opening& opening,
   json.newline();
 }
 
-void print_groups(const Console& console, const Options& options,
+void print_groups(const Console& console, const InfoOptions& options,
                   const std::vector<InfoGroup>& groups, bool as_json) {
   OutputFile& out = console.out();
   if (!as_json) {
@@ -271,7 +271,7 @@ MapInfo info_of(Index& index, const Diagnostics& problems, const Console& consol
   return map_info(index, problems);
 }
 
-ExitCode print_groups_of(const Options& options, std::vector<OpenedInput> opened, bool as_json,
+ExitCode print_groups_of(const InfoOptions& options, std::vector<OpenedInput> opened, bool as_json,
                          const Console& console) {
   Result<Map> map = make_distinct_map(std::move(opened), options.opening, console);
   if (!map) return console.fail(map.error());
@@ -285,7 +285,7 @@ ExitCode print_groups_of(const Options& options, std::vector<OpenedInput> opened
   return ExitCode::ok;
 }
 
-ExitCode print_info_of(const Options& options, OpenedInput opened, bool as_json,
+ExitCode print_info_of(const InfoOptions& options, OpenedInput opened, bool as_json,
                        const Console& console) {
   if (opened.kind == SourceKind::image_list) {
     return print_list_info(std::move(opened), as_json, console);
@@ -305,7 +305,7 @@ ExitCode print_info_of(const Options& options, OpenedInput opened, bool as_json,
   return ExitCode::ok;
 }
 
-ExitCode run(const Options& options, const Console& console) {
+ExitCode run_info(const InfoOptions& options, const Console& console) {
   const Result<void> number = check_number(options.sources, 1, 1);
   if (!number) return console.fail(number.error());
   SourceOptions opening = options.opening;
@@ -327,7 +327,7 @@ ExitCode run(const Options& options, const Console& console) {
 }  // namespace
 
 void declare_info(CommandOptions& command) {
-  Options& options = command.runs(run);
+  InfoOptions& options = command.runs(run_info);
   add_sources(command, options.sources,
               {.help = "A perf map, a jitdump or JSON: a path, '-' or a pid",
                .is_single = true,

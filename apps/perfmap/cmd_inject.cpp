@@ -110,7 +110,7 @@ bool was_refused(const InjectReport& report) {
                      [](const Error& error) { return error.code == Errc::refused; });
 }
 
-ExitCode run(const Options& options, const Console& console) {
+ExitCode run_inject(const Options& options, const Console& console) {
   if (options.output == "-") {
     return console.fail("cannot write a recording to standard output: name a file with -o");
   }
@@ -145,7 +145,7 @@ ExitCode run(const Options& options, const Console& console) {
 }  // namespace
 
 void declare_inject(CommandOptions& command) {
-  Options& options = command.runs(run);
+  Options& options = command.runs(run_inject);
   command.positional("recording", options.recording, kFile, "A recording of perf record, or '-'")
       .required();
   add_output(command, options.output, "The recording to write").required();

@@ -444,7 +444,7 @@ void note_summary(const Console& console, const std::vector<Diagnostics>& all) {
   console.note(text);
 }
 
-struct Options {
+struct LintOptions {
   std::vector<Source> sources;
   SourceOptions opening;
   std::string format;
@@ -479,7 +479,7 @@ bool names_rule(const std::vector<std::string>& ids, const Rule& rule) {
                      [&](const std::string& id) { return rule.id.starts_with(id); });
 }
 
-Diagnostics make_collector(const Options& options) {
+Diagnostics make_collector(const LintOptions& options) {
   Diagnostics problems(options.max_findings);
   for (const Rule* rule : rule::all()) {
     const bool wanted = options.select.empty() || names_rule(options.select, *rule);
@@ -504,7 +504,7 @@ bool reaches(const std::vector<Diagnostics>& all, const std::string& fail_level)
 }
 
 Diagnostics findings_of(const LintSource& source, std::span<const pid_t> namespace_pids,
-                        const Options& options, const Console& console) {
+                        const LintOptions& options, const Console& console) {
   const Step step(console, "checking " + input_of(source).name());
   Diagnostics found = make_collector(options);
   if (const auto* const dump = std::get_if<Jitdump>(&source)) {
@@ -536,7 +536,7 @@ void note_fixed(const std::string& name, const Diagnostics& before, const Diagno
 /// Fixes the source, or prints how. A fixed file is read again, and only its remaining findings
 /// count.
 Result<void> fix_source(LintSource& source, std::span<const pid_t> namespace_pids,
-                        Diagnostics& found, const Options& options, const Console& console) {
+                        Diagnostics& found, const LintOptions& options, const Console& console) {
   const Result<bool> fixed = apply_fixes(source, found, options.fix, console);
   if (!fixed) return Failure(fixed.error());
   if (!options.fix.fix || !*fixed) return {};
@@ -564,7 +564,7 @@ bool is_whole(const Console& console, const std::vector<LintSource>& sources) {
 }
 
 /// Writes the findings, or their numbers, to standard output or to the file of -o.
-Result<void> write_answer(const Console& console, const Options& options,
+Result<void> write_answer(const Console& console, const LintOptions& options,
                           const std::vector<LintSource>& sources,
                           const std::vector<Diagnostics>& all) {
   if (options.fix.diff && !options.statistics) return {};
@@ -588,7 +588,7 @@ Result<void> write_answer(const Console& console, const Options& options,
   return out->commit();
 }
 
-Result<void> check_output(const Options& options, const std::vector<LintSource>& sources) {
+Result<void> check_output(const LintOptions& options, const std::vector<LintSource>& sources) {
   for (const LintSource& source : sources) {
     if (auto other = check_other_file(options.output, input_of(source)); !other) return other;
   }
@@ -596,7 +596,7 @@ Result<void> check_output(const Options& options, const std::vector<LintSource>&
 }
 
 /// --rules and --explain, which use no sources.
-ExitCode print_about_rules(const Options& options, const Console& console) {
+ExitCode print_about_rules(const LintOptions& options, const Console& console) {
   const std::string name = options.list_rules ? "--rules" : "--explain";
   if (!options.sources.empty()) return console.fail(name + " takes no SOURCE");
   if (options.format != "pretty") return console.fail(name + " supports only --format pretty");
@@ -605,7 +605,7 @@ ExitCode print_about_rules(const Options& options, const Console& console) {
   return ExitCode::ok;
 }
 
-ExitCode run(const Options& options, const Console& console) {
+ExitCode run_lint(const LintOptions& options, const Console& console) {
   if (options.list_rules || !options.explain.empty()) return print_about_rules(options, console);
   const Result<void> number = check_number(options.sources, 1, SIZE_MAX);
   if (!number) return console.fail(number.error());
@@ -671,11 +671,11 @@ constexpr std::array kSuffixes = {
     SuffixFormat{".jsonl", "jsonl"},
 };
 
-Result<void> choose_format_of(Options& options, const Console& console) {
+Result<void> choose_format_of(LintOptions& options, const Console& console) {
   return choose_format("--format", options.format, options.output, kSuffixes, "pretty", console);
 }
 
-void add_selection(CommandOptions& command, Options& options) {
+void add_selection(CommandOptions& command, LintOptions& options) {
   command
       .values("--select", options.select, "IDS",
               "Apply only these rules; PM1 selects all rules that begin with PM1")
@@ -707,7 +707,7 @@ void add_selection(CommandOptions& command, Options& options) {
 }  // namespace
 
 void declare_lint(CommandOptions& command) {
-  Options& options = command.runs(run, choose_format_of);
+  LintOptions& options = command.runs(run_lint, choose_format_of);
   options.opening.takes_others = false;
   options.opening.needs_magic = false;
   options.opening.takes_images = true;

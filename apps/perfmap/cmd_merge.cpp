@@ -11,7 +11,7 @@
 namespace perfmap::app {
 namespace {
 
-struct Options {
+struct MergeOptions {
   std::vector<Source> sources;
   SourceOptions source;
   Overlap overlap = Overlap::last;
@@ -50,7 +50,7 @@ ExitCode keep(const std::vector<Map>& maps, OutputFile& out, const Console& cons
 }
 
 /// --check and --keep need lines, so all sources must be maps. Pipes are checked later.
-Result<void> check_lines(const Options& options) {
+Result<void> check_lines(const MergeOptions& options) {
   for (const Source& source : options.sources) {
     if (pid_of_source(source) != 0) continue;
     const Result<Input> input = Input::open(source.text, {.regular_only = true});
@@ -66,7 +66,7 @@ Result<void> check_lines(const Options& options) {
   return {};
 }
 
-ExitCode merge_to_jitdump(const Options& options, const Console& console) {
+ExitCode merge_to_jitdump(const MergeOptions& options, const Console& console) {
   if (options.overlap != Overlap::last)
     return console.fail("--overlap applies to maps; jitdumps have times");
   SourceOptions opening = options.source;
@@ -84,7 +84,7 @@ ExitCode merge_to_jitdump(const Options& options, const Console& console) {
   return write_merged_dumps(*dumps, *out, console);
 }
 
-ExitCode run(const Options& options, const Console& console) {
+ExitCode run_merge(const MergeOptions& options, const Console& console) {
   const Result<void> number = check_number(options.sources, 1, SIZE_MAX);
   if (!number) return console.fail(number.error());
   if (options.to == "jitdump") return merge_to_jitdump(options, console);
@@ -105,7 +105,7 @@ ExitCode run(const Options& options, const Console& console) {
 
 constexpr std::span kSuffixes = std::span(kMapSuffixes).first<3>();
 
-Result<void> choose_target(Options& options, const Console& console) {
+Result<void> choose_target(MergeOptions& options, const Console& console) {
   if (options.check && !options.to.empty()) {
     return Failure(
         {Errc::invalid_argument, "--check writes nothing, so --to has no effect", 0, {}});
@@ -121,7 +121,7 @@ Result<void> choose_target(Options& options, const Console& console) {
 }  // namespace
 
 void declare_merge(CommandOptions& command) {
-  Options& options = command.runs(run, choose_target);
+  MergeOptions& options = command.runs(run_merge, choose_target);
   add_sources(command, options.sources, {.help = "Maps, the oldest first: paths, '-' or pids"});
   add_source_options(command, options.source);
   const Option output = add_output(command, options.output);

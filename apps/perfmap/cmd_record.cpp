@@ -158,12 +158,35 @@ Result<Target> target_of(const RecordOptions& options, int attempt) {
   return target;
 }
 
+/// Space for recording.json, which is written last, also if perf fills the file system.
+class ReservedSpace {
+ public:
+  explicit ReservedSpace(const RecordingDirectory& directory)
+      : path_(directory.path() + "/" + std::string(kName)) {
+    constexpr std::size_t kSize = std::size_t{64} << 10;
+    if (!directory.write(std::string(kName), std::string(kSize, '\0'))) path_.clear();
+  }
+  ReservedSpace(const ReservedSpace&) = delete;
+  ReservedSpace& operator=(const ReservedSpace&) = delete;
+  ~ReservedSpace() { release(); }
+
+  void release() {
+    if (!path_.empty()) ::unlink(path_.c_str());
+    path_.clear();
+  }
+
+ private:
+  static constexpr std::string_view kName = "reserved";
+  std::string path_;
+};
+
 /// What is recorded, and how.
 struct Session {
   RecordOptions options;
   std::vector<pid_t> pids;
   RecordingDirectory directory;
   RuntimeDirectory& runtime;
+  ReservedSpace& reserved;
   NamingPlan plan;
   PerfRecordOptions perf;
   std::int64_t began_ns = 0;
@@ -396,6 +419,7 @@ struct Kept {
   RecordingDiagnosis diagnosis;
   std::vector<KeptFile> files;
   std::vector<RecordedModule> modules;
+  std::vector<MissingFile> missing;
   std::size_t processes = 0;
   std::uint64_t span_ns = 0;
   bool is_cut = false;                     ///< perf did not finish the recording
@@ -403,9 +427,9 @@ struct Kept {
   std::optional<std::uint64_t> free_in_tmp = {};
 };
 
-/// Why files were not copied. A full file system refuses most of them.
+/// Why files were not copied. A full file system refuses most of them. `advice`: what to do then.
 void warn_of_failures(const std::vector<Error>& failures, std::string_view what,
-                      const Session& session, const Console& console) {
+                      const std::string& advice, const Session& session, const Console& console) {
   std::size_t without_space = 0;
   for (const Error& error : failures) {
     const bool is_full = error.sys_errno == ENOSPC || error.sys_errno == EDQUOT;
@@ -420,7 +444,35 @@ void warn_of_failures(const std::vector<Error>& failures, std::string_view what,
                (without_space == 1 ? " does" : " do") + " not fit into the file system of " +
                one_line(directory, true) + ", of which " +
                counted(free_bytes_in(directory).value_or(0), "byte") +
-               " are free, so the recording may lose names (record to another directory: -o)");
+               " are free, so the recording may lose names (record to another directory: -o" +
+               advice + ")");
+}
+
+constexpr std::size_t kMaxPaths = 5;
+
+/// "A, B and 3 more"
+std::string list_text(const std::vector<std::string>& texts) {
+  std::string list;
+  for (std::size_t i = 0; i < std::min(texts.size(), kMaxPaths); ++i) {
+    list += (i == 0 ? "" : ", ") + texts[i];
+  }
+  if (texts.size() > kMaxPaths)
+    list += " and " + std::to_string(texts.size() - kMaxPaths) + " more";
+  return list;
+}
+
+/// Maps and dumps that were not copied are not removed, either.
+void warn_of_missing(const NameKeeper& keeper, const Session& session, const Console& console) {
+  std::vector<std::string> paths;
+  for (const MissingFile& file : keeper.missing()) {
+    const bool is_refused = std::ranges::find(keeper.refused(), file.source, &KeptFile::source) !=
+                            keeper.refused().end();
+    const bool stays = !is_refused && ::access(file.source.c_str(), F_OK) == 0;
+    if (stays) paths.push_back(one_line(file.source, true));
+  }
+  const std::string advice =
+      paths.empty() ? "" : ", or free space and copy what stays: " + list_text(paths);
+  warn_of_failures(keeper.failures(), "names of JIT code", advice, session, console);
 }
 
 /// With -p, the recording also names the sleep of --duration, which is not recorded.
@@ -452,7 +504,7 @@ std::uint64_t lifetime_of(const std::vector<ProcessInfo>& processes) {
 std::vector<RecordedModule> keep_modules(ModuleKeeper& keeper, const Session& session,
                                          const Console& console) {
   keeper.write({}, [&session](uid_t user) { return session.watched.users.ran_as(user); });
-  warn_of_failures(keeper.failures(), "native code", session, console);
+  warn_of_failures(keeper.failures(), "native code", "", session, console);
   for (const RecordedModule& module : keeper.too_large()) {
     console.warn(one_line(module.source, true) + " has " + std::to_string(module.size >> 20) +
                  " MiB and is not copied: without this file the recording loses its names");
@@ -461,7 +513,7 @@ std::vector<RecordedModule> keep_modules(ModuleKeeper& keeper, const Session& se
 }
 
 /// Removes what the runtimes left in /tmp and in the working directories, now that it is kept.
-void remove_left(const Session& session, const std::string& tmp, const Kept& kept,
+void remove_left(const Session& session, const std::string& tmp, const NameKeeper& keeper,
                  const std::vector<ProcessInfo>& processes, const Console& console) {
   LeftFiles left{.tmp = tmp,
                  .places = &session.watched.places,
@@ -471,9 +523,20 @@ void remove_left(const Session& session, const std::string& tmp, const Kept& kep
   for (const NamingVariable& variable : session.plan.variables) {
     left.named.push_back(variable.runtime);
   }
-  for (const std::string& path : remove_left_files(left, kept.files, processes)) {
+  std::vector<KeptFile> files = keeper.files();
+  files.insert(files.end(), keeper.refused().begin(), keeper.refused().end());
+  const RemovedFiles removed = remove_left_files(left, files, processes);
+  for (const std::string& path : removed.paths) {
     if (console.verbose()) console.note("removed " + path);
   }
+  std::vector<std::string> in_use;
+  for (const RemovedFiles::InUse& file : removed.in_use) {
+    in_use.push_back(one_line(file.path, true) + " (process " + std::to_string(file.pid) + ")");
+  }
+  if (in_use.empty()) return;
+  console.note(counted(in_use.size(), "file") + (in_use.size() == 1 ? " stays" : " stay") +
+               ", because processes that go on use " + (in_use.size() == 1 ? "it: " : "them: ") +
+               list_text(in_use));
 }
 
 Result<Kept> keep(Session& session, const Console& console) {
@@ -507,23 +570,25 @@ Result<Kept> keep(Session& session, const Console& console) {
   const std::size_t added =
       keeper.add_logs(session.runtime.written(), processes, session.watched.users) +
       session.watched.mounts.keep(keeper, processes);
-  if (added != 0) {
+  if (added != 0 || !keeper.missing().empty()) {
     Result<RecordedJitOptions> in_directory = recorded_jit_options({}, console);
     if (!in_directory) return Failure(in_directory.error());
     in_directory->directory = session.directory.path();
+    in_directory->missing = keeper.missing();
     kept.diagnosis = examine_recording(*recording, *std::move(in_directory), refused);
   }
   session.runtime.remove();
-  warn_of_failures(keeper.failures(), "names of JIT code", session, console);
+  warn_of_missing(keeper, session, console);
   report_refused(refused, console);
   kept.files = keeper.files();
+  kept.missing = keeper.missing();
   for (const SampledModule& one : kept.diagnosis.modules) modules.mark(one.path, one.build_id);
   kept.modules = keep_modules(modules, session, console);
   kept.processes = count_recorded(processes, session.pids, kept.diagnosis);
   kept.span_ns = recording->facts().last_sample - recording->facts().first_sample;
   if (kept.diagnosis.total.samples == 0) kept.span_ns = lifetime_of(processes);
   if (kept.is_cut) kept.span_ns = nanoseconds_of(session.lasted);
-  remove_left(session, tmp, kept, processes, console);
+  remove_left(session, tmp, keeper, processes, console);
   return kept;
 }
 
@@ -629,6 +694,7 @@ void print_summary(const Kept& kept, const Session& session, const std::string& 
   }
   for (const RecordingFinding& finding : diagnosis.findings) {
     const bool is_told = (!has_samples && finding.finding.id == "no-samples") ||
+                         finding.finding.id == "not-copied" ||
                          (is_failure(kept) && finding.finding.id == "killed");
     if (finding.finding.severity == Severity::info || is_told) continue;
     console.warn(finding.finding.message);
@@ -649,23 +715,28 @@ void print_summary(const Kept& kept, const Session& session, const std::string& 
 
 ExitCode fail_without_recording(const Session& session, const Error& error,
                                 const Console& console) {
+  const auto free = free_bytes_in(session.directory.path());
   session.runtime.remove();
+  session.reserved.release();
   session.directory.discard();
   const bool is_known = session.perf_end.status == 0 || session.perf_end.signal == SIGKILL;
-  const std::string why = is_known                      ? error.message
-                          : was_interrupted()           ? ""
+  const std::string why = is_known            ? error.message
+                          : was_interrupted() ? ""
+                          : is_full(free)     ? text_of_full(session.directory.path(), *free) +
+                                                " (record to another directory: -o)"
                           : !session.why_failed.empty() ? session.why_failed
                                                         : why_perf_failed(session.perf);
   return console.fail("there is no recording: perf record ended with status " +
                       std::to_string(session.perf_end.status) + (why.empty() ? "" : ": " + why));
 }
 
-RecordingManifest manifest_of(const Session& session) {
+RecordingManifest manifest_of(const Session& session, const Kept& kept) {
   return {.command = session.options.command,
           .pids = session.pids,
           .perf = perf_record_arguments(session.perf),
           .variables = session.plan.variables,
-          .exit_status = session.end.status};
+          .exit_status = session.end.status,
+          .missing = kept.missing};
 }
 
 /// Runs `perfmap stacks`, whose notes the summary has already. The page is in the directory, or, as
@@ -735,8 +806,9 @@ ExitCode finish(Session& session, const Target& target, const Console& console) 
   const Result<Kept> kept = keep(session, console);
   if (!kept) return fail_without_recording(session, kept.error(), console);
   if (is_failure(*kept)) console.warn(text_of_cut(end_of(session, *kept)));
+  session.reserved.release();
   Result<void> done =
-      write_manifest(session.directory, manifest_of(session), kept->files, kept->modules);
+      write_manifest(session.directory, manifest_of(session, *kept), kept->files, kept->modules);
   if (!done) return console.fail(done.error());
   std::optional<Result<std::string>> page;
   if (session.options.open) page = write_page(session, target, console);
@@ -801,15 +873,25 @@ ExitCode run(const RecordOptions& options, const Console& console) {
     return console.fail(plan.error());
   }
   say_plan(options, *plan, console);
-  Session session{options,          pids, directory,       runtime,
-                  *std::move(plan), {},   file_time_now(), count_out_of_memory()};
+  ReservedSpace reserved(directory);
+  Session session{options,
+                  pids,
+                  directory,
+                  runtime,
+                  reserved,
+                  *std::move(plan),
+                  {},
+                  file_time_now(),
+                  count_out_of_memory()};
   if (!options.all_children) session.children = descendants_of(pids).size();
   session.perf = perf_options(options, pids, directory, session.plan);
+  session.watched.names_code = !session.plan.variables.empty();
   {
     LivingNames living(pids, console);
     const Result<void> recorded = record(session, console);
     if (!recorded) {
       runtime.remove();
+      reserved.release();
       directory.discard();
       return console.fail(recorded.error());
     }

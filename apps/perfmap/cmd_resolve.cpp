@@ -649,7 +649,7 @@ Result<void> check_addresses(const ResolveOptions& options) {
   return fail(message);
 }
 
-ExitCode run(const ResolveOptions& options, const Console& console) {
+ExitCode run_resolve(const ResolveOptions& options, const Console& console) {
   const Result<void> there = check_directories({options.source.map_dir, options.symfs});
   if (!there) return console.fail(there.error());
   if (options.perf_script) {
@@ -680,7 +680,7 @@ bool is_address(std::string_view text) {
 }  // namespace
 
 void declare_resolve(CommandOptions& command) {
-  ResolveOptions& options = command.runs(run);
+  ResolveOptions& options = command.runs(run_resolve);
   const auto take_address = [&options](const std::string& text) {
     if (!is_address(text)) return false;
     options.addresses.push_back(text);

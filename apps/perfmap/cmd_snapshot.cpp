@@ -44,7 +44,7 @@ void print_summary(const Options& options, const TakenSnapshot& taken, const Con
   }
 }
 
-ExitCode run(const Options& options, const Console& console) {
+ExitCode run_snapshot(const Options& options, const Console& console) {
   if (const auto one = check_process(options.pids); !one) return console.fail(one.error());
   if (options.directory == "-")
     return console.fail("a snapshot is a directory: it cannot be written to standard output");
@@ -67,7 +67,7 @@ ExitCode run(const Options& options, const Console& console) {
 }  // namespace
 
 void declare_snapshot(CommandOptions& command) {
-  Options& options = command.runs(run);
+  Options& options = command.runs(run_snapshot);
   add_process(command, options.pids);
   command
       .value("-o,--output", options.directory, "DIR",

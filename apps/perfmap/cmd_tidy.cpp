@@ -7,7 +7,7 @@
 namespace perfmap::app {
 namespace {
 
-struct Options {
+struct TidyOptions {
   std::vector<Source> sources;  ///< one
   SourceOptions opening;
   Overlap overlap = Overlap::last;
@@ -16,7 +16,7 @@ struct Options {
   bool force = false;
 };
 
-ExitCode run(const Options& options, const Console& console) {
+ExitCode run_tidy(const TidyOptions& options, const Console& console) {
   const Result<void> number = check_number(options.sources, 1, 1);
   if (!number) return console.fail(number.error());
   if (options.force && !options.in_place) return console.fail("--force requires --in-place");
@@ -61,7 +61,7 @@ ExitCode run(const Options& options, const Console& console) {
 }
 
 /// The output is always a perf map.
-Result<void> check_suffix(Options& options, const Console& console) {
+Result<void> check_suffix(TidyOptions& options, const Console& console) {
   std::string format = "perf-map";
   return choose_format("", format, options.output, kMapSuffixes, format, console);
 }
@@ -69,7 +69,7 @@ Result<void> check_suffix(Options& options, const Console& console) {
 }  // namespace
 
 void declare_tidy(CommandOptions& command) {
-  Options& options = command.runs(run, check_suffix);
+  TidyOptions& options = command.runs(run_tidy, check_suffix);
   add_sources(command, options.sources,
               {.help = "A perf map, a jitdump or JSON: a path, '-' or a pid", .is_single = true});
   add_source_options(command, options.opening);

@@ -3,15 +3,15 @@
 namespace perfmap::app {
 namespace {
 
-struct Options {};
+struct VersionOptions {};
 
-ExitCode run(const Options& /*options*/, const Console& console) {
+ExitCode run_version(const VersionOptions& /*options*/, const Console& console) {
   console.out().write("perfmap " PERFMAP_VERSION "\n");
   return ExitCode::ok;
 }
 
 }  // namespace
 
-void declare_version(CommandOptions& command) { command.runs(run); }
+void declare_version(CommandOptions& command) { command.runs(run_version); }
 
 }  // namespace perfmap::app

@@ -239,7 +239,7 @@ Result<void> check_rights(const ProcSource& process, pid_t pid) {
   return *memory ? Result<void>() : Failure(no_process(pid));
 }
 
-ExitCode run(const Options& options, const Console& console) {
+ExitCode run_watch(const Options& options, const Console& console) {
   if (const auto one = check_process(options.pids); !one) return console.fail(one.error());
   const Roots roots = roots_from_environment();
   auto process = ProcSource::open(options.pid(), roots);
@@ -257,7 +257,7 @@ ExitCode run(const Options& options, const Console& console) {
 }  // namespace
 
 void declare_watch(CommandOptions& command) {
-  Options& options = command.runs(run);
+  Options& options = command.runs(run_watch);
   add_process(command, options.pids);
   command.flag("--new-only", options.new_only, "Do not print the entries that exist at the start");
   command.flag("--any-owner", options.any_owner,

@@ -106,7 +106,7 @@ std::string jitdump_refusal(Address start, std::uint64_t size, bool has_code) {
   return {};
 }
 
-struct Options {
+struct WriteOptions {
   std::vector<std::string> words;
   AppendOptions append;
   bool jitdump = false;
@@ -119,7 +119,7 @@ constexpr int kMaxWords = 1000;  // more than make sense are told below
 /// Writes entries from standard input, map lines or JSON lines, as they arrive.
 class StreamWriter {
  public:
-  StreamWriter(WriteTarget& writer, const Options& options, const Console& console)
+  StreamWriter(WriteTarget& writer, const WriteOptions& options, const Console& console)
       : writer_(writer),
         options_(options),
         console_(console),
@@ -187,7 +187,7 @@ class StreamWriter {
   }
 
   WriteTarget& writer_;
-  const Options& options_;
+  const WriteOptions& options_;
   const Console& console_;
   const bool shows_;
   std::uint64_t number_ = 0;
@@ -211,7 +211,7 @@ Result<std::optional<Input>> read_code(const std::string& path, std::uint64_t si
                   {}});
 }
 
-ExitCode write_one(const Options& options, const Console& console) {
+ExitCode write_one(const WriteOptions& options, const Console& console) {
   const auto start = parse_hex(options.words[0]);
   const auto size = parse_hex(options.words[1]);
   if (!start) return console.fail("'" + options.words[0] + "' is not a hexadecimal address");
@@ -240,7 +240,7 @@ ExitCode write_one(const Options& options, const Console& console) {
   return ExitCode::ok;
 }
 
-ExitCode run(const Options& options, const Console& console) {
+ExitCode run_write(const WriteOptions& options, const Console& console) {
   const auto& words = options.words;
   if (words.size() == 3) return write_one(options, console);
   if (words.size() > 1 || (words.size() == 1 && words[0] != "-")) {
@@ -257,7 +257,7 @@ ExitCode run(const Options& options, const Console& console) {
 }  // namespace
 
 void declare_write(CommandOptions& command) {
-  Options& options = command.runs(run);
+  WriteOptions& options = command.runs(run_write);
   command
       .positional("entry", options.words, "WORD",
                   "ADDR SIZE NAME, with hexadecimal numbers; or '-' (default): read perf map lines "

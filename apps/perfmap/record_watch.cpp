@@ -5,6 +5,7 @@
 #include <ctime>
 #include <perfmap/text.hpp>
 #include <unistd.h>
+#include <utility>
 
 #include "source.hpp"
 
@@ -12,7 +13,9 @@ namespace perfmap::app {
 namespace {
 
 volatile std::sig_atomic_t interrupts = 0;
-volatile std::sig_atomic_t sent_signal = 0;  // by a process: a terminal signals the whole group
+volatile std::sig_atomic_t sent_signal = 0;  // to this process
+volatile std::sig_atomic_t had_ctrl_c = 0;   // which a terminal sends to the whole group
+volatile std::sig_atomic_t hangups = 0;
 
 /// What the handler of the fourth signal writes.
 std::string last_words;
@@ -20,8 +23,13 @@ std::string last_words;
 void handle(int signal, siginfo_t* info, void* /*context*/) {
   constexpr int kMaxIgnored = 3;
   constexpr int kStatusOfSignal = 128;
-  interrupts = interrupts + 1;
-  if (info->si_code != SI_KERNEL) sent_signal = signal;
+  // When a terminal is closed, the kernel and the shell may each send one.
+  if (signal == SIGHUP) hangups = hangups + 1;
+  if (signal != SIGHUP || hangups == 1) interrupts = interrupts + 1;
+  // A closed terminal sends SIGHUP to the leader of its session alone.
+  const bool is_ctrl_c = signal == SIGINT && info->si_code == SI_KERNEL;
+  if (is_ctrl_c) had_ctrl_c = 1;
+  if (!is_ctrl_c) sent_signal = signal;
   if (interrupts <= kMaxIgnored) return;
   [[maybe_unused]] const ssize_t written =
       ::write(STDERR_FILENO, last_words.data(), last_words.size());
@@ -46,6 +54,7 @@ class Watcher {
   void find_command();
   void handle_signal();
   bool pass_signal();
+  void lose_patience();
   void stop_perf();
   void wait_for_signaled();
 
@@ -58,6 +67,7 @@ class Watcher {
   std::vector<pid_t> signaled_;
   int seen_ = 0;  // of `interrupts`
   Clock::time_point passed_;
+  bool is_told_ = false;
   std::optional<Clock::time_point> stopped_;
 };
 
@@ -75,19 +85,21 @@ ProcessEnd Watcher::wait_for_end() {
     if (moment % kMomentsPerLook == 0) look();
     if (interrupts != seen_) handle_signal();
     const bool is_asked = seen_ != 0 && !stopped_;
-    if (is_asked && Clock::now() - passed_ > kPatience) stop_perf();
+    if (is_asked && Clock::now() - passed_ > kPatience) lose_patience();
   }
 }
 
 /// perf starts it, and nothing else.
 void Watcher::find_command() {
-  if (!has_command() || watched_.command) return;
+  if (!has_command() || watched_.command || !perf_.has_begun()) return;
   const std::vector<pid_t> children = descendants_of({perf_.pid()});
   if (!children.empty()) watched_.command.emplace(children.front());
 }
 
 void Watcher::look() {
   find_command();
+  // perf that was stopped would never notice that.
+  if (watched_.command && !watched_.command->lives()) perf_.resume();
   const std::vector<pid_t> pids = has_command() ? std::vector{perf_.pid()} : pids_;
   std::vector<pid_t> children = descendants_of(has_command() ? std::vector{::getpid()} : pids);
   std::erase(children, perf_.pid());
@@ -97,13 +109,14 @@ void Watcher::look() {
     watched_.places.look(some);
     watched_.mounts.look(some, watched_.places);
   }
+  if (watched_.names_code) watched_.mounts.rename_maps();
   for (const std::string& path : perf_.pass_fifos(watched_.users, roots_)) {
     console_.warn(path + " is a FIFO, in which perf would hang: perf was given an empty map");
   }
 }
 
 /// A terminal signals all processes of its group, which only have to be found then, but another
-/// process this one alone. Returns whether the command got the signal from here.
+/// process this one alone. Returns whether the command got the signal, and perf did not.
 bool Watcher::pass_signal() {
   const int signal = sent_signal;
   if (!has_command()) return false;
@@ -113,7 +126,7 @@ bool Watcher::pass_signal() {
   for (const pid_t pid : got) {
     if (std::ranges::find(signaled_, pid) == signaled_.end()) signaled_.push_back(pid);
   }
-  return signal != 0 && watched_.command &&
+  return (signal != 0 || perf_.is_shielded()) && watched_.command &&
          std::ranges::find(got, watched_.command->pid()) != got.end();
 }
 
@@ -130,6 +143,15 @@ void Watcher::handle_signal() {
   } else if (Clock::now() - *stopped_ > kPatience) {
     ::kill(perf_.pid(), SIGKILL);  // it hangs, for example in a FIFO of another process
   }
+}
+
+/// A command may go on after Ctrl-C, which the user can repeat.
+void Watcher::lose_patience() {
+  if (had_ctrl_c == 0) return stop_perf();
+  if (std::exchange(is_told_, true)) return;
+  console_.note(
+      "the command has not ended 3 seconds after Ctrl-C, and is recorded until it ends (a second "
+      "Ctrl-C terminates it)");
 }
 
 void Watcher::stop_perf() {
@@ -158,6 +180,8 @@ void Watcher::wait_for_signaled() {
 InterruptGuard::InterruptGuard() {
   interrupts = 0;
   sent_signal = 0;
+  had_ctrl_c = 0;
+  hangups = 0;
   last_words = "perfmap: error: ended by the fourth signal\n";
   struct sigaction action {};
   action.sa_flags = SA_SIGINFO;

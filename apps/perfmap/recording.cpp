@@ -66,6 +66,7 @@ RecordingDiagnosis examine_recording(const Recording& recording, RecordedJitOpti
   how.is_own_map_dir = !own.empty() && own == without_slashes(jit.directory);
   how.symfs = jit.symfs;
   how.any_owner = jit.any_owner;
+  how.missing = jit.missing;
   how.reader = ::geteuid();
   how.open_module = open_recorded_modules(cache, recording, jit);
   KernelSource kernel;

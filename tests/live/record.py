@@ -166,11 +166,33 @@ def other_pids_are_named(cwd):
     assert done.stdout == "done true\n" and "warning" not in done.stderr, done
     manifest = read_manifest(f"{cwd}/pids1")
     file, = manifest["files"]
-    assert file["path"] == f"perf-{file['pid']}.map" and re.fullmatch(r"/tmp/perf-\d\.map", file["source"]), file
+    assert file["path"] == f"perf-{file['pid']}.map" and file["source"] == f"/tmp/{file['path']}", file
     assert pathlib.Path(file["source"]) not in maps, file
     check_nothing_left(cwd, before, manifest)
     check_shares("pids1", cwd, "pids")
     check_complete("pids1", cwd, "node")
+    inside = "unshare -p -f --mount-proc node hot.js 1"
+    before.add("pids2")
+    done = run("record", "-o", "pids2", "--", "sh", "-c", f"{inside}; {inside}", cwd=cwd)
+    manifest = read_manifest(f"{cwd}/pids2")
+    assert len(manifest["files"]) == 2 and "warning" not in done.stderr, (manifest, done.stderr)
+    check_nothing_left(cwd, before, manifest)
+    # Both open the file before anybody can see it.
+    late = "while (Date.now() % 2000 > 100) {}"
+    pathlib.Path(cwd, "together.js").write_text(late + pathlib.Path(cwd, "hot.js").read_text())
+    before.update({"pids3", "together.js"})
+    inside = "unshare -p -f --mount-proc node together.js 1"
+    done = run("record", "-o", "pids3", "--", "sh", "-c", f"{inside} & {inside} & wait", cwd=cwd)
+    manifest = read_manifest(f"{cwd}/pids3")
+    assert set(pathlib.Path("/tmp").glob("perf-?.map")) <= maps
+    if manifest["missing"]:
+        assert re.search(r"cannot use /tmp/perf-1\.map: processes \d+ and \d+ wrote it at the same time, .* unshare --mount", done.stderr), done.stderr
+        said = run("doctor", "pids3", cwd=cwd, expected=1).stdout
+        assert re.search(r"the recording has no copy of /tmp/perf-1\.map: processes \d+ and \d+ wrote it at the same time", said), said
+        assert "is not configured to write a perf map" not in said, said
+    else:
+        assert len(manifest["files"]) == 2, (manifest, done.stderr)
+    check_nothing_left(cwd, before, manifest)
 
 
 def main():

@@ -63,6 +63,45 @@ def ctrl_c_keeps_the_data(cwd):
     assert totals("int1", cwd, "node")["samples"] > 20
 
 
+def record_in_terminal(words, cwd):
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(cwd)
+        os.execv(PERFMAP, [PERFMAP, "record", *words])
+    return pid, terminal
+
+
+def ctrl_c_belongs_to_the_command(cwd):
+    """In a terminal: one that handles Ctrl-C ends as it likes, one that ignores it goes on, and the second one ends both."""
+    rows = (("saves", "trap 'sleep 4; echo saved; exit 4' INT; for i in $(seq 90); do sleep 0.1; done", 1, {4}),
+            ("ignores", "trap '' INT; for i in $(seq 60); do sleep 0.1; done; exit 6", 1, {6}),
+            ("second", "trap '' INT; for i in $(seq 150); do sleep 0.1; done", 2, {128 + signal.SIGTERM, 128 + signal.SIGINT}))
+    going = [(row, *record_in_terminal(["--runtime", "none", "--propagate", "-o", row[0], "--", "sh", "-c", row[1]], cwd)) for row in rows]
+    for at in (1, 2):
+        time.sleep(1.5)
+        for (_, _, times, _), _, terminal in going:
+            if times >= at:
+                os.write(terminal, b"\x03")
+    for (name, _, times, statuses), pid, terminal in going:
+        said = read_to_end(terminal).decode()
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) in statuses, (name, said)
+        assert ("saved" in said) == (name == "saves"), said
+        assert ("the command has not ended 3 seconds after Ctrl-C" in said) == (times == 1), said
+        assert read_manifest(f"{cwd}/{name}")["exit_status"] in statuses
+        assert "perf failed" not in said and "killed" not in said, said
+
+
+def closed_terminals_keep_the_data(cwd):
+    pid, terminal = record_in_terminal(["--runtime", "none", "-o", "closed1", "--", "sh", "-c",
+                                        "trap 'sleep 1; exit 8' HUP; for i in $(seq 90); do sleep 0.1; done"], cwd)
+    time.sleep(1.5)
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert read_manifest(f"{cwd}/closed1")["exit_status"] == 8
+    done = subprocess.run([PERFMAP, "doctor", "closed1"], cwd=cwd, capture_output=True, text=True)
+    assert "recording closed1" in done.stdout and "perf was killed" not in done.stdout, done
+
+
 def ctrl_c_waits_for_children(cwd):
     """In a terminal, which signals all processes: a child that needs longer than its parent leaves no files."""
     late = ("process.on('SIGINT', () => setTimeout(() => process.exit(0), 800));"
@@ -70,10 +109,7 @@ def ctrl_c_waits_for_children(cwd):
     pathlib.Path(cwd, "late.js").write_text(late)
     parent = "require('child_process').spawn('node', ['late.js'], {stdio: 'inherit'})"
     before = set(os.listdir(cwd)) | {"tty1"}
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.chdir(cwd)
-        os.execv(PERFMAP, [PERFMAP, "record", "-o", "tty1", "--", "node", "-e", parent])
+    pid, terminal = record_in_terminal(["-o", "tty1", "--", "node", "-e", parent], cwd)
     time.sleep(2)
     os.write(terminal, b"\x03")
     said = read_to_end(terminal).decode()
@@ -289,8 +325,23 @@ def killed_perf_is_not_the_end_of_the_command(cwd):
         log.unlink()
 
 
+def stopped_perf_ends(cwd):
+    """perf that somebody has stopped is continued for its end: after a signal, and when the command has ended."""
+    for name, seconds, signaled in (("stopped1", 300, True), ("stopped2", 2, False)):
+        going = subprocess.Popen([PERFMAP, "record", "--runtime", "none", "-o", name, "--", "sleep", str(seconds)], cwd=cwd,
+                                 stderr=subprocess.PIPE, text=True, start_new_session=True)
+        time.sleep(1)
+        perf, = pathlib.Path(f"/proc/{going.pid}/task/{going.pid}/children").read_text().split()
+        os.kill(int(perf), signal.SIGSTOP)
+        if signaled:
+            going.send_signal(signal.SIGTERM)
+        told = going.communicate(timeout=30)[1]
+        assert going.returncode == 0 and "killed" not in told, told
+        read_manifest(f"{cwd}/{name}")
+
+
 def full_file_systems_are_named(cwd):
-    script = 'mkdir -p "$1" && mount -t tmpfs -o size=$2k none "$1" && shift 2 && exec "$@"'
+    script = 'mkdir -p "$1" && mount -t tmpfs -o size=$2k none "$1" && shift 2 && { "$@"; "$1" doctor "$4"; }'
     def record_with(directory, kib, *words):
         return subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", directory, str(kib), PERFMAP, "record", *words,
                                "--", "node", f"{cwd}/hot.js", "2"], cwd="/", capture_output=True, text=True)
@@ -298,7 +349,15 @@ def full_file_systems_are_named(cwd):
         return print("skipped in part: no mount namespaces here")
     done = record_with(f"{cwd}/small", 3072, "-o", f"{cwd}/small/full1")
     assert re.search(r"perf failed after \d\.\d s, because the file system of \S*/full1 is full \(\d+ bytes are free\), and ended node", done.stderr), done
-    assert re.search(r"1 file with names of JIT code does not fit into the file system of \S*/full1, of which \d+ bytes are free", done.stderr), done
+    told = re.search(r"1 file with names of JIT code does not fit into the file system of \S*/full1, of which \d+ bytes are free, .*"
+                     r", or free space and copy what stays: (/tmp/perf-\d+\.map)\)", done.stderr)
+    assert told, done
+    pathlib.Path(told[1]).unlink()
+    assert "JIT frames with a name: 100" not in done.stderr, done
+    assert f"the recording has no copy of {told[1]}: cannot write" in done.stdout, done
+    done = subprocess.run(["unshare", "-m", "sh", "-c", 'mkdir -p "$1" && mount -t tmpfs -o size=64k none "$1" && mkdir "$1/full2" && dd if=/dev/zero of="$1/all" 2> /dev/null;'
+                           'exec "$2" record -o "$1/full2" -- true', "sh", f"{cwd}/none", PERFMAP], capture_output=True, text=True)
+    assert re.search(r"perf record ended with status \d+: the file system of \S*/full2 is full \(0 bytes are free\) \(record to another directory: -o\)", done.stderr), done
     if not os.path.isdir("/dev/shm"):
         return
     hot = pathlib.Path("/dev/shm", f"perfmap-{os.getpid()}.js")
@@ -310,6 +369,17 @@ def full_file_systems_are_named(cwd):
     finally:
         hot.unlink()
         shutil.rmtree(f"{hot}.d", ignore_errors=True)
+
+
+def files_of_daemons_are_named(cwd):
+    done = run("record", "-o", "daemon1", "--", "sh", "-c", "setsid node hot.js 5 > /dev/null 2>&1 & echo $!; sleep 2", cwd=cwd)
+    pid = int(done.stdout)
+    log, = pathlib.Path(cwd).glob(f"isolate-*-{pid}-v8.log")
+    assert re.search(rf"2 files stay, because processes that go on use them: /tmp/perf-{pid}\.map \(process {pid}\), \S*/{log.name} \(process {pid}\)\n",
+                     done.stderr), done.stderr
+    os.kill(pid, signal.SIGKILL)
+    log.unlink()
+    pathlib.Path(f"/tmp/perf-{pid}.map").unlink()
 
 
 def threads_are_recorded_as_processes(cwd):
@@ -422,10 +492,11 @@ def other_users_are_named(cwd):
 
 def main():
     skip_without_perf()
-    run_rows([[(statuses_are_true, None), (ctrl_c_keeps_the_data, "node"), (ctrl_c_waits_for_children, "node"), (planted_files_stay, "node"),
+    run_rows([[(statuses_are_true, None), (ctrl_c_keeps_the_data, "node"), (ctrl_c_waits_for_children, "node"), (ctrl_c_belongs_to_the_command, None), (closed_terminals_keep_the_data, None), (planted_files_stay, "node"),
                (names_of_others_are_refused, "node"), (signals_end_all_processes, "node"), (repeated_signals_keep_the_names, "node"),
                (restarts_are_named, "node"), (handled_signals_have_a_status, None),
                (fourth_signals_end_with_a_message, None), (killed_perf_is_not_the_end_of_the_command, "node"),
+               (stopped_perf_ends, None), (files_of_daemons_are_named, "node"),
                (full_file_systems_are_named, "node"), (logs_elsewhere_are_removed, "node")],
               [(readers_that_go_end_nothing, None), (empty_recordings_have_a_reason, None),
                (zombies_are_named_so, None), (dumps_in_working_directories_are_removed, "node"),

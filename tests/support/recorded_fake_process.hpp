@@ -49,6 +49,7 @@ class RecordedFakeProcess {
   uid_t reader = 0;
   std::string map_dir = {};
   RecordedRefusals refused = {};  ///< what was refused before
+  std::vector<MissingFile> missing = {};
   ProcessTracker::OpenModule open_module = {};
   PlantedProcess planted;
 
@@ -73,6 +74,7 @@ class RecordedFakeProcess {
     options.any_owner = any_owner;
     options.reader = reader;
     options.refused = &refused_now_;
+    options.missing = missing;
     options.open_module = open_module;
     options.find_jit = find_recorded_jit(recording, std::move(jit), refused_now_);
     Diagnostics problems(1);

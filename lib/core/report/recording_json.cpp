@@ -52,6 +52,14 @@ RecordedModule read_module(Fields& fields) {
   return module;
 }
 
+MissingFile read_missing(Fields& fields) {
+  MissingFile file;
+  file.source = fields.text("source");
+  file.pid = static_cast<pid_t>(fields.number("pid", INT32_MAX));
+  file.why = fields.text("why");
+  return file;
+}
+
 /// The objects of a list of the document; the first problem is an error.
 template <class Read>
 auto read_list(std::string_view json, const char* key, Read read)
@@ -79,6 +87,10 @@ Result<std::vector<RecordedFile>> parse_recorded_files(std::string_view json) {
 
 Result<std::vector<RecordedModule>> parse_recorded_modules(std::string_view json) {
   return read_list(json, "modules", read_module);
+}
+
+Result<std::vector<MissingFile>> parse_missing_files(std::string_view json) {
+  return read_list(json, "missing", read_missing);
 }
 
 }  // namespace perfmap

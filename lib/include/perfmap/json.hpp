@@ -249,4 +249,16 @@ struct RecordedModule {
 /// Parses the list of these copies; none if there is no list. Fails as parse_recorded_files().
 PERFMAP_API Result<std::vector<RecordedModule>> parse_recorded_modules(std::string_view json);
 
+/// A perf map or jitdump that a recording directory does not have, by its recording.json.
+struct MissingFile {
+  std::string source;  ///< where it was
+  pid_t pid = 0;       ///< of the process whose code it names
+  std::string why;     ///< why it was not copied
+
+  friend bool operator==(const MissingFile&, const MissingFile&) = default;
+};
+
+/// Parses the list of these files; none if there is no list. Fails as parse_recorded_files().
+PERFMAP_API Result<std::vector<MissingFile>> parse_missing_files(std::string_view json);
+
 }  // namespace perfmap

@@ -399,6 +399,8 @@ class ProcessAdvice {
     const bool is_silent =
         concerns() && !is_early && (!is_any_used() || facts_.has_no_code()) && is_meant();
     if (began_unseen() || cut_buffer() != nullptr || !(is_all || is_silent)) return;
+    add_not_copied();
+    if (!causes_.empty()) return;
     Diagnosis live;
     live.pid = process_.counts.pid;
     live.runtime = process_.runtime;
@@ -408,6 +410,18 @@ class ProcessAdvice {
     live.memory.named_bytes = 0;  // no sampled code was named
     add_name_findings(facts_, live);
     causes_ = std::move(live.findings);
+  }
+
+  /// The files existed when the recording ended.
+  void add_not_copied() {
+    for (const MissingFile& file : recording_.context.options.missing) {
+      if (file.pid != process_.counts.pid) continue;
+      causes_.push_back(
+          {"not-copied",
+           Severity::warning,
+           "the recording has no copy of " + visible(file.source) + ": " + visible(file.why),
+           {}});
+    }
   }
 
   /// Equal for processes with the same version of a runtime and the same fix.

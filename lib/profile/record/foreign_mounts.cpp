@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <cstdio>
 #include <dirent.h>
 #include <fcntl.h>
 #include <memory>
@@ -35,15 +37,32 @@ std::vector<std::string> names_of(int directory, pid_t pid) {
   return names;
 }
 
+/// Whether a process has the file open.
+bool has_open(pid_t pid, const struct stat& file, const Roots& roots) {
+  constexpr int kMaxOpen = 4096;
+  const std::string path = roots.proc + "/" + std::to_string(pid) + "/fd";
+  const std::unique_ptr<DIR, int (*)(DIR*)> list(::opendir(path.c_str()), ::closedir);
+  for (int i = 0; list != nullptr && i < kMaxOpen; ++i) {
+    const dirent* const entry = ::readdir(list.get());
+    struct stat status {};
+    if (entry == nullptr) break;
+    if (::fstatat(::dirfd(list.get()), entry->d_name, &status, 0) == 0 && is_same(status, file)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 struct ForeignMounts::Held {
   pid_t pid = 0;
   pid_t inner = 0;  ///< the pid inside its namespace, which names its files
   uid_t uid = 0;
-  std::int64_t began_ns = 0;  ///< on the clock of file times
-  bool is_shared = false;     ///< it is the caller's /tmp
-  Descriptor tmp;             ///< its /tmp, which a descriptor keeps after the namespace has ended
+  std::int64_t began_ns = 0;    ///< on the clock of file times
+  bool is_shared = false;       ///< it is the caller's /tmp
+  bool has_outer_name = false;  ///< its map: see rename_maps()
+  Descriptor tmp;  ///< its /tmp, which a descriptor keeps after the namespace has ended
   struct stat place {};
 };
 
@@ -81,6 +100,26 @@ void ForeignMounts::look(std::span<const pid_t> pids, const RecordedPlaces& plac
   }
 }
 
+void ForeignMounts::rename_maps() {
+  for (Held& held : held_) {
+    if (!held.is_shared || held.has_outer_name) continue;
+    const std::string name = kMapName.of(held.inner);
+    struct stat file {};
+    if (::fstatat(held.tmp.get(), name.c_str(), &file, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    const bool is_its = S_ISREG(file.st_mode) && file.st_nlink == 1 &&
+                        (file.st_uid == held.uid || file.st_uid == 0);
+    if (!is_its || !has_open(held.pid, file, roots_)) continue;
+    const auto is_another = [&](const Held& other) {
+      return other.pid != held.pid && other.inner == held.inner && other.is_shared &&
+             has_open(other.pid, file, roots_);
+    };
+    if (std::ranges::any_of(held_, is_another)) continue;
+    const std::string outer = kMapName.of(held.pid);
+    held.has_outer_name = ::renameat2(held.tmp.get(), name.c_str(), held.tmp.get(), outer.c_str(),
+                                      RENAME_NOREPLACE) == 0;
+  }
+}
+
 /// Of processes with one /tmp and one inner pid, as in containers that were started one after the
 /// other, the last one that may have written a file has it, unless another one lived then, too.
 class ForeignMounts::Search {
@@ -99,7 +138,7 @@ class ForeignMounts::Search {
     return found == processes_.end() ? nullptr : &*found;
   }
   bool has_same_names(const Held& a, const Held& b) const {
-    return a.pid != b.pid && a.inner == b.inner && is_same(a.place, b.place) &&
+    return a.pid != b.pid && a.inner == b.inner && is_same(a.place, b.place) && !b.has_outer_name &&
            info_of(b) != nullptr;
   }
   static bool may_have_written(const Held& held, const FileFacts& file) {
@@ -126,13 +165,13 @@ void ForeignMounts::Search::keep(NameKeeper& keeper, const Held& held,
     const ProcessInfo& info = *info_of(other);
     if (info.since > process.since) return;
     if (info.until <= process.since) continue;
-    return keeper.refuse({Errc::refused,
-                          "cannot use " + shown + ": processes " + std::to_string(info.pid) +
-                              " and " + std::to_string(process.pid) +
-                              " wrote it at the same time, each as process " +
-                              std::to_string(held.inner) + " of its pid namespace",
-                          0,
-                          {}});
+    const std::array writers = {info.pid, process.pid};
+    return keeper.refuse(
+        writers, *input,
+        "processes " + std::to_string(info.pid) + " and " + std::to_string(process.pid) +
+            " wrote it at the same time, each as process " + std::to_string(held.inner) +
+            " of its pid namespace, so the JIT code of both has no names (give each a /tmp of its "
+            "own: unshare --mount, then mount -t tmpfs none /tmp)");
   }
   keeper.add(held.pid, *input, is_dump_path(name));
 }

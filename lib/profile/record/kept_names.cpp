@@ -3,6 +3,7 @@
 #include <charconv>
 #include <dirent.h>
 #include <fcntl.h>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -113,15 +114,15 @@ class Remover {
   Remover(std::string path, std::int64_t began_ns, int directory)
       : path_(std::move(path)), began_ns_(began_ns), directory_(directory) {}
 
-  /// A file that was copied.
-  void remove_copied(const KeptFile& file) {
+  /// A file that was copied or refused. `user`: a living process that uses it, or 0.
+  void remove_known(const KeptFile& file, pid_t user) {
     const std::string name = file.source.substr(file.source.rfind('/') + 1);
     struct stat status {};
     if (!look_at(directory_.get(), name, status) || status.st_dev != file.device ||
         status.st_ino != file.inode || !is_of_recording(status, began_ns_)) {
       return;
     }
-    remove(name);
+    remove(name, status, user);
   }
   /// Files that a runtime leaves.
   void remove_left(const StartedNaming& started, const LeftFiles& left,
@@ -138,12 +139,14 @@ class Remover {
             left.places == nullptr ? one.pid == *named : left.places->is_pid_of(*named, one.pid);
         const bool is_owner = status.st_uid == ::geteuid() ||
                               (left.users != nullptr && left.users->ran_as(one.pid, status.st_uid));
-        return is_named && is_owner && !process_lives(one.pid);
+        return is_named && is_owner;
       };
-      if (std::ranges::any_of(processes, is_writer)) remove(name);
+      const auto writer = std::ranges::find_if(processes, is_writer);
+      if (writer == processes.end()) continue;
+      remove(name, status, process_lives(writer->pid) ? writer->pid : 0);
     }
   }
-  std::vector<std::string> removed;
+  RemovedFiles removed;
 
  private:
   std::vector<std::string> names() const {
@@ -155,8 +158,13 @@ class Remover {
     while (const dirent* const entry = ::readdir(list.get())) names.emplace_back(entry->d_name);
     return names;
   }
-  void remove(const std::string& name) {
-    if (::unlinkat(directory_.get(), name.c_str(), 0) == 0) removed.push_back(path_ + "/" + name);
+  void remove(const std::string& name, const struct stat& status, pid_t user) {
+    std::string path = path_ + "/" + name;
+    if (user != 0) {
+      removed.in_use.push_back({std::move(path), user, status.st_dev, status.st_ino});
+    } else if (::unlinkat(directory_.get(), name.c_str(), 0) == 0) {
+      removed.paths.push_back(std::move(path));
+    }
   }
 
   std::string path_;
@@ -167,6 +175,26 @@ class Remover {
 bool is_in(const std::string& file, const std::string& directory) {
   return file.size() > directory.size() && file.starts_with(directory) &&
          file.rfind('/') == directory.size();
+}
+
+/// A living process that wrote the file, or 0: several may have written a refused one.
+pid_t user_of(const KeptFile& file, std::span<const KeptFile> files) {
+  const auto is_user = [&file](const KeptFile& one) {
+    return one.device == file.device && one.inode == file.inode && process_lives(one.pid);
+  };
+  const auto found = std::ranges::find_if(files, is_user);
+  return found == files.end() ? 0 : found->pid;
+}
+
+/// A directory may be searched twice, by two paths.
+void add_to(RemovedFiles& all, RemovedFiles some) {
+  std::ranges::move(some.paths, std::back_inserter(all.paths));
+  for (RemovedFiles::InUse& one : some.in_use) {
+    const auto is_same = [&one](const RemovedFiles::InUse& other) {
+      return other.device == one.device && other.inode == one.inode;
+    };
+    if (std::ranges::none_of(all.in_use, is_same)) all.in_use.push_back(std::move(one));
+  }
 }
 
 /// Whether a file has the name that runtimes give it by the pid, as the process sees it.
@@ -209,10 +237,24 @@ void NameKeeper::add(pid_t pid, const Input& input, bool is_dump) {
   const Result<void> written = directory_.write(file.name, input.text());
   if (!written) {
     failures_.push_back(written.error());
+    missing_.push_back({file.source, pid, written.error().message});
     failed_.insert(key);
     return;
   }
   files_.push_back(std::move(file));
+}
+
+void NameKeeper::refuse(std::span<const pid_t> writers, const Input& file, const std::string& why) {
+  for (const pid_t pid : writers) {
+    refused_.push_back({.name = {},
+                        .source = file.name(),
+                        .pid = pid,
+                        .is_dump = is_dump_path(file.name()),
+                        .device = file.facts().device,
+                        .inode = file.facts().inode});
+    missing_.push_back({file.name(), pid, why});
+  }
+  failures_.push_back({Errc::refused, "cannot use " + file.name() + ": " + why, 0, {}});
 }
 
 std::size_t NameKeeper::add_logs(const std::string& written, std::span<const ProcessInfo> processes,
@@ -234,6 +276,7 @@ std::size_t NameKeeper::add_logs(const std::string& written, std::span<const Pro
           map ? directory_.write(file.name, map->text) : Failure(map.error());
       if (!copied) {
         failures_.push_back(copied.error());
+        missing_.push_back({source, process.pid, copied.error().message});
         continue;
       }
       file.size = map->text.size();
@@ -244,34 +287,35 @@ std::size_t NameKeeper::add_logs(const std::string& written, std::span<const Pro
   return count;
 }
 
-std::vector<std::string> remove_left_files(const LeftFiles& left, std::span<const KeptFile> files,
-                                           std::span<const ProcessInfo> processes) {
+RemovedFiles remove_left_files(const LeftFiles& left, std::span<const KeptFile> files,
+                               std::span<const ProcessInfo> processes) {
+  const bool was_named = !left.named.empty();
+  RemovedFiles removed;
   Remover in_tmp(left.tmp, left.began_ns);
   for (const KeptFile& file : files) {
     if (!is_in(file.source, left.tmp) || !is_named_by_pid(file, left.places)) continue;
     const bool was_asked = std::ranges::find(left.asked, file.pid) != left.asked.end();
-    const bool has_ended = !left.named.empty() && !process_lives(file.pid);
-    if (was_asked || has_ended) in_tmp.remove_copied(file);
+    if (was_asked || was_named) in_tmp.remove_known(file, was_asked ? 0 : user_of(file, files));
   }
-  std::vector<std::string> removed = std::move(in_tmp.removed);
+  add_to(removed, std::move(in_tmp.removed));
   const auto remove_from = [&](Remover remover) {
     // V8 writes jitdumps to its working directory.
     for (const KeptFile& file : files) {
-      const bool was_written =
-          file.is_dump && is_named_by_pid(file, left.places) && !process_lives(file.pid);
-      if (was_written && !left.named.empty()) remover.remove_copied(file);
+      const bool was_written = file.is_dump && is_named_by_pid(file, left.places);
+      if (was_written && was_named) remover.remove_known(file, user_of(file, files));
     }
     for (const Runtime runtime : left.named) {
       remover.remove_left(runtime_info(runtime).started, left, processes);
     }
-    removed.insert(removed.end(), remover.removed.begin(), remover.removed.end());
+    add_to(removed, std::move(remover.removed));
   };
-  remove_from(Remover(left.working_directory, left.began_ns));
-  if (left.places == nullptr) return removed;
-  for (const RecordedPlaces::Place& place : left.places->places()) {
-    constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
-    remove_from(Remover(place.path, left.began_ns, ::openat(place.directory, ".", kFlags)));
+  if (left.places != nullptr) {
+    for (const RecordedPlaces::Place& place : left.places->places()) {
+      constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+      remove_from(Remover(place.path, left.began_ns, ::openat(place.directory, ".", kFlags)));
+    }
   }
+  remove_from(Remover(left.working_directory, left.began_ns));
   return removed;
 }
 

@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <spawn.h>
 #include <string>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -173,6 +174,23 @@ Error no_right(pid_t pid, int error) {
   return {Errc::io, what + ": " + why, error, {}};
 }
 
+/// Continues a traced process that stopped: with its signal, unless that is SIGINT of the terminal
+/// for the whole process group, or SIGHUP, by which perf would lose the end of the recording.
+void pass_stop(pid_t pid, int status) noexcept {
+  constexpr int kEventShift = 16;
+  const int signal = WSTOPSIG(status);
+  if (status >> kEventShift == PTRACE_EVENT_STOP) {
+    const bool is_stopped = signal != SIGTRAP;  // until SIGCONT
+    ::ptrace(is_stopped ? PTRACE_LISTEN : PTRACE_CONT, pid, nullptr, nullptr);
+    return;
+  }
+  siginfo_t info{};
+  const bool is_known = ::ptrace(PTRACE_GETSIGINFO, pid, nullptr, &info) == 0;
+  const bool is_of_terminal = is_known && info.si_code == SI_KERNEL;
+  const bool is_dropped = signal == SIGHUP || (signal == SIGINT && is_of_terminal);
+  ::ptrace(PTRACE_CONT, pid, nullptr, static_cast<long>(is_dropped ? 0 : signal));
+}
+
 }  // namespace
 
 std::string output_of(const std::string& path, std::span<const std::string_view> arguments) {
@@ -266,7 +284,7 @@ std::optional<Error> why_not_recorded(pid_t pid) {
 Result<PerfRun> PerfRun::start(const PerfRecordOptions& options) {
   SpawnSetup setup;
   const pid_t pid = setup.spawn(perf_record_arguments(options), options.environment);
-  if (pid != 0) return PerfRun(pid);
+  if (pid != 0) return PerfRun(pid, options.output);
   const std::string advice =
       errno == ENOENT
           ? " (Debian: apt install linux-perf; Ubuntu: apt install linux-tools-generic; "
@@ -282,11 +300,35 @@ Result<PerfRun> PerfRun::start(const PerfRecordOptions& options) {
 PerfRun::~PerfRun() {
   if (pid_ == 0) return;
   stop();
-  ::waitpid(pid_, nullptr, 0);
+  do {
+    errno = 0;
+    collect(0);
+  } while (pid_ != 0 && errno == EINTR);
 }
 
-void PerfRun::stop() noexcept {
+bool PerfRun::has_begun() const noexcept {
+  struct stat status {};
+  return ::stat(output_.c_str(), &status) == 0 && status.st_size != 0;
+}
+
+/// Not before perf has begun: a script may execute it, and a traced process gets no capabilities of
+/// the file that it executes.
+void PerfRun::shield() noexcept {
+  if (is_tried_ || !has_begun()) return;
+  is_tried_ = true;
+  is_shielded_ = ::ptrace(PTRACE_SEIZE, pid_, nullptr, nullptr) == 0;
+}
+
+void PerfRun::stop() {
   if (pid_ != 0) ::kill(pid_, SIGINT);
+  resume();
+}
+
+void PerfRun::resume() {
+  const std::string text = pid_ == 0 ? std::string() : whole_file(process_file(pid_, "stat"));
+  const std::optional<StatLine> line = parse_stat(text);
+  const bool is_stopped = line && (line->state == 'T' || line->state == 't');
+  if (is_stopped) ::kill(pid_, SIGCONT);  // else it would wake perf in a FIFO: see pass_fifos()
 }
 
 std::vector<std::string> PerfRun::pass_fifos(const RecordedUsers& processes, const Roots& roots) {
@@ -304,15 +346,31 @@ std::vector<std::string> PerfRun::pass_fifos(const RecordedUsers& processes, con
   return passed;
 }
 
+/// The end, if waitpid() has it.
+std::optional<ProcessEnd> PerfRun::collect(int flags) noexcept {
+  for (int status = 0; ::waitpid(pid_, &status, flags) == pid_;) {
+    if (WIFSTOPPED(status)) {
+      pass_stop(pid_, status);
+      continue;
+    }
+    pid_ = 0;
+    return process_end(status);
+  }
+  return std::nullopt;
+}
+
 std::optional<ProcessEnd> PerfRun::wait(int milliseconds) noexcept {
+  constexpr int kSlice = 10;  // a traced process that stops for a signal is no event
+  shield();
   // Before Linux 5.3 there is no such descriptor, and poll() ignores a negative one.
   const Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
-  pollfd end{handle.get(), POLLIN, 0};
-  ::poll(&end, 1, milliseconds);
-  int status = 0;
-  if (::waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
-  pid_ = 0;
-  return process_end(status);
+  for (int left = milliseconds; left > 0; left -= kSlice) {
+    pollfd end{handle.get(), POLLIN, 0};
+    const bool was_signaled = ::poll(&end, 1, std::min(left, kSlice)) < 0;
+    if (const auto ended = collect(WNOHANG)) return ended;
+    if (was_signaled) break;
+  }
+  return std::nullopt;
 }
 
 }  // namespace perfmap

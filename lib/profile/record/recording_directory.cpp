@@ -60,6 +60,15 @@ void write_file(JsonWriter& json, const KeptFile& file) {
   json.end_object();
 }
 
+void write_missing(JsonWriter& json, const MissingFile& file) {
+  json.begin_object();
+  json.text_members("source", file.source);
+  json.key("pid");
+  json.integer(file.pid);
+  json.text_members("why", file.why);
+  json.end_object();
+}
+
 void write_module(JsonWriter& json, const RecordedModule& module) {
   json.begin_object();
   json.text_members("path", module.path);
@@ -141,6 +150,10 @@ Result<void> write_manifest(const RecordingDirectory& directory, const Recording
   json.key("files");
   json.begin_array();
   for (const KeptFile& file : files) write_file(json, file);
+  json.end_array();
+  json.key("missing");
+  json.begin_array();
+  for (const MissingFile& file : manifest.missing) write_missing(json, file);
   json.end_array();
   json.key("modules");
   json.begin_array();

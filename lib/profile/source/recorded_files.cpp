@@ -147,6 +147,12 @@ Result<std::vector<RecordedFile>> recorded_files_in(const std::string& directory
   return files;
 }
 
+Result<std::vector<MissingFile>> missing_files_in(const std::string& directory) {
+  const Descriptor opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened.is_open()) return Failure(system_error("cannot open " + directory, errno));
+  return described_in(opened.get(), directory, parse_missing_files);
+}
+
 Result<std::shared_ptr<const RecordedModules>> recorded_modules_in(const std::string& directory) {
   const Descriptor opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!opened.is_open()) return Failure(system_error("cannot open " + directory, errno));

@@ -174,6 +174,9 @@ Result<void> set_recorded_files(const std::string& recording, const std::string&
   Result<std::shared_ptr<const RecordedModules>> modules = recorded_modules_in(own);
   if (!modules) return Failure(std::move(modules.error()));
   options.modules = *std::move(modules);
+  Result<std::vector<MissingFile>> missing = missing_files_in(own);
+  if (!missing) return Failure(std::move(missing.error()));
+  options.missing = *std::move(missing);
   return {};
 }
 

@@ -51,6 +51,23 @@ TEST_CASE("a map that names code of a recorded process is reported as used", "[d
   CHECK(ids_of(found) == Strings{"frame-pointers", "no-build-ids"});
 }
 
+TEST_CASE("a file that was not copied is the reason for missing names", "[doctor]") {
+  RecordedFakeProcess process;
+  process.missing = {{"/tmp/perf-43.map", 43, "it is of another process"}};
+  CHECK(find_finding(process.diagnose(), "not-copied") == nullptr);
+  process.missing.push_back({"/tmp/perf-\n42.map", 42, "no space\nis left"});
+  const RecordingDiagnosis found = process.diagnose();
+  const RecordingFinding* const one = find_finding(found, "not-copied");
+  REQUIRE(one != nullptr);
+  CHECK(one->pid == 42);
+  CHECK(one->finding.severity == Severity::warning);
+  CHECK(one->finding.message.find('\n') == std::string::npos);
+  CHECK(one->finding.message.ends_with("is left"));
+  CHECK(find_finding(found, "no-map") == nullptr);
+  RecordedFakeProcess::write(process.map(), kLines);  // copied later
+  CHECK(find_finding(process.diagnose(), "not-copied") == nullptr);
+}
+
 TEST_CASE("the advice for a recorded process without a map repeats perf's command with a flag",
           "[doctor]") {
   const RecordingDiagnosis found = RecordedFakeProcess().diagnose();

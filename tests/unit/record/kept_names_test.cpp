@@ -210,17 +210,56 @@ TEST_CASE("files in the same /tmp have the names of inner pids", "[record]") {
     // It is removed, although it has another pid in its name.
     const LeftFiles left{.named = {Runtime::v8}, .tmp = scratch / "tmp", .places = &places};
     std::vector<KeptFile> files = keeper.files();
-    CHECK(remove_left_files(left, files, {}) == std::vector<std::string>{map});
+    CHECK(remove_left_files(left, files, {}).paths == std::vector<std::string>{map});
   }
   SECTION("neither, if both wrote it") {
     first.until = 11;
     CHECK(mounts.keep(keeper, {{first, second}}) == 0);
     REQUIRE(keeper.failures().size() == 1);
-    CHECK(keeper.failures()[0].message == "cannot use " + map + ": processes 42 and " +
-                                              std::to_string(later) +
-                                              " wrote it at the same time, each as "
-                                              "process 3 of its pid namespace");
+    const std::string why = "processes 42 and " + std::to_string(later) +
+                            " wrote it at the same time, each as process 3 of its pid namespace";
+    CHECK(keeper.failures()[0].message.starts_with("cannot use " + map + ": " + why));
+    REQUIRE(keeper.missing().size() == 2);
+    CHECK(keeper.missing()[0].source == map);
+    CHECK(keeper.missing()[0].why.starts_with(why));
+    CHECK(keeper.missing()[0].pid + keeper.missing()[1].pid == 42 + later);
+    // It names code of both, but nobody can use it any more.
+    const LeftFiles left{.named = {Runtime::v8}, .tmp = scratch / "tmp", .places = &places};
+    std::vector<KeptFile> files = keeper.refused();
+    files[0].pid = ::getpid();
+    CHECK(remove_left_files(left, files, {}).paths.empty());
+    files[0].pid = later;
+    CHECK(remove_left_files(left, files, {}).paths == std::vector<std::string>{map});
   }
+}
+
+TEST_CASE("a map in the same /tmp gets the name of the outer pid while it is written", "[record]") {
+  const test::PlantedProcess planted;
+  const Scratch scratch;
+  const std::string proc = planted.roots().proc;
+  std::filesystem::create_directory(scratch / "tmp");
+  std::filesystem::remove(planted.path("root/tmp"));
+  std::filesystem::create_directory_symlink(scratch / "tmp", planted.path("root/tmp"));
+  const Roots roots{.proc = proc, .tmp = scratch / "tmp"};
+  RecordedPlaces places(roots);
+  ForeignMounts mounts(roots);
+  const std::vector<pid_t> pids = {42};
+  places.look(pids);
+  mounts.look(pids, places);
+  const std::string map = scratch.write("tmp/perf-3.map", "1000 10 f\n");
+  std::filesystem::create_directories(proc + "/42/fd");
+  mounts.rename_maps();
+  CHECK(std::filesystem::exists(map));  // it may be of another process
+  std::filesystem::create_symlink(map, proc + "/42/fd/9");
+  SECTION("but replaces nothing") {
+    scratch.write("tmp/perf-42.map", "");
+    mounts.rename_maps();
+    CHECK(std::filesystem::exists(map));
+    return;
+  }
+  mounts.rename_maps();
+  CHECK_FALSE(std::filesystem::exists(map));
+  CHECK(test::read_file(scratch / "tmp/perf-42.map") == "1000 10 f\n");
 }
 
 TEST_CASE("only logs that a recorded and ended process left are removed", "[record]") {
@@ -250,14 +289,14 @@ TEST_CASE("only logs that a recorded and ended process left are removed", "[reco
                        .working_directory = scratch.path(),
                        .began_ns = now_ns()};
   const std::vector<ProcessInfo> processes = {process_of(ended), process_of(::getpid())};
-  CHECK(remove_left_files(left, {}, processes) ==
+  CHECK(remove_left_files(left, {}, processes).paths ==
         std::vector<std::string>{scratch / log_of(ended, "1")});
   CHECK(std::distance(std::filesystem::directory_iterator(scratch.path()), {}) == before - 1);
   CHECK(test::read_file(victim) == "mine");
   LeftFiles none = left;
   none.named = {};
   scratch.write(log_of(ended, "1"), "");
-  CHECK(remove_left_files(none, {}, processes).empty());
+  CHECK(remove_left_files(none, {}, processes).paths.empty());
 }
 
 TEST_CASE("logs in other working directories, named by inner pids, are removed", "[record]") {
@@ -285,7 +324,7 @@ TEST_CASE("logs in other working directories, named by inner pids, are removed",
                  .places = &places,
                  .began_ns = now_ns()};
   const std::vector<ProcessInfo> processes = {process_of(ended)};
-  CHECK(remove_left_files(left, {}, processes).size() == 2);
+  CHECK(remove_left_files(left, {}, processes).paths.size() == 2);
   CHECK(std::filesystem::exists(scratch / ("work/" + log_of(8, "3"))));
 }
 
@@ -318,9 +357,15 @@ TEST_CASE("a copied dump is removed from the working directory of its process", 
   };
   const std::vector files = {dump(ended), dump(::getpid())};
   LeftFiles left{.tmp = tmp.path(), .working_directory = scratch.path(), .began_ns = now_ns()};
-  CHECK(remove_left_files(left, files, {}).empty());  // no variable was set
+  const RemovedFiles none = remove_left_files(left, files, {});  // no variable was set
+  CHECK(none.paths.empty());
+  CHECK(none.in_use.empty());
   left.named = {Runtime::v8};
-  CHECK(remove_left_files(left, files, {}) == std::vector{files[0].source});
+  const RemovedFiles removed = remove_left_files(left, files, {});
+  CHECK(removed.paths == std::vector{files[0].source});
+  REQUIRE(removed.in_use.size() == 1);
+  CHECK(removed.in_use[0].path == files[1].source);
+  CHECK(removed.in_use[0].pid == ::getpid());
 }
 
 TEST_CASE("a copied file is removed only if it is still that file", "[record]") {
@@ -341,7 +386,7 @@ TEST_CASE("a copied file is removed only if it is still that file", "[record]") 
                  .working_directory = scratch.path(),
                  .began_ns = now_ns()};
   const auto removed = [&](const KeptFile& file) {
-    return remove_left_files(left, std::vector{file}, {}).size() == 1;
+    return remove_left_files(left, std::vector{file}, {}).paths.size() == 1;
   };
   KeptFile file = kept(ended, name);
   CHECK(removed(file));

@@ -204,7 +204,8 @@ TEST_CASE("the files of a description are read back", "[record]") {
       {.name = "jit-\xff.dump", .source = "/tmp/jit-\xff.dump", .pid = 8, .is_dump = true}};
   const std::vector<RecordedModule> modules = {
       {"elf-00ff", "/bin/a\xff", std::string("\0\xff", 2), 5}};
-  REQUIRE(write_manifest(*directory, {.command = {"a\n\"b"}}, files, modules));
+  const std::vector<MissingFile> missing = {{"/tmp/perf-9.map", 9, "no space"}};
+  REQUIRE(write_manifest(*directory, {.command = {"a\n\"b"}, .missing = missing}, files, modules));
   CHECK(mode_of(scratch / "rec/recording.json") == 0600);
   const auto read = parse_recorded_files(test::read_file(scratch / "rec/recording.json"));
   REQUIRE(read);
@@ -212,6 +213,9 @@ TEST_CASE("the files of a description are read back", "[record]") {
   const auto copies = parse_recorded_modules(test::read_file(scratch / "rec/recording.json"));
   REQUIRE(copies);
   CHECK(*copies == modules);
+  const auto absent = parse_missing_files(test::read_file(scratch / "rec/recording.json"));
+  REQUIRE(absent);
+  CHECK(*absent == missing);
 }
 
 TEST_CASE("the free space of a directory is known", "[record]") {

@@ -80,6 +80,17 @@ TEST_CASE("the copies of ELF files are read", "[record]") {
   CHECK(parse_recorded_files(text).value().empty());
 }
 
+TEST_CASE("the files that were not copied are read", "[record]") {
+  const std::string text = R"({"schema": "perfmap.recording/1", "missing": [
+      {"source": "/tmp/perf-7.map", "pid": 7, "why": "it is damaged"}]})";
+  const auto missing = parse_missing_files(text);
+  REQUIRE(missing);
+  CHECK(*missing == std::vector<MissingFile>{{"/tmp/perf-7.map", 7, "it is damaged"}});
+  CHECK(parse_missing_files(with_files("[]")).value().empty());
+  CHECK_FALSE(
+      parse_missing_files(R"({"schema": "perfmap.recording/1", "missing": [{"pid": "7"}]})"));
+}
+
 TEST_CASE("a description with a wrong copy of an ELF file is refused", "[record]") {
   const auto module = GENERATE(values<std::string>(
       {R"({"path": "../app", "source": "/bin/app", "build_id": ""})",

@@ -217,6 +217,7 @@ struct RecordingDoctorOptions {
   uid_t reader = 0;           ///< like DoctorOptions::reader
   /// Whether `perfmap stacks --debuginfod` can use servers: called at most once. Empty: it cannot.
   std::function<bool()> has_debuginfod = {};
+  std::vector<MissingFile> missing = {};  ///< that the recording directory does not have
 };
 
 /// Examines a recording: makes its stacks once (see StackReader), and reads it a second time. If

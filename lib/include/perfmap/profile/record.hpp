@@ -145,20 +145,33 @@ struct ProcessEnd {
 /// From a status of wait(2).
 PERFMAP_API ProcessEnd process_end(int wait_status) noexcept;
 
-/// A running perf record, in the process group of the caller: Ctrl-C of the terminal reaches it and
-/// its command. One thread at a time.
+/// A running perf record. Its command is in the process group of the caller, so that it can read
+/// from the terminal, and therefore perf is, too. perf that gets SIGINT terminates the command. So
+/// it is traced (ptrace(2)) from when it records, and what the terminal sends to the whole group,
+/// at Ctrl-C or when it is closed, reaches only the others. Only for the thread that started it.
 class PERFMAP_API PerfRun {
  public:
   /// Fails with not_found if perf cannot be run.
   static Result<PerfRun> start(const PerfRecordOptions& options);
-  PerfRun(PerfRun&& other) noexcept : pid_(std::exchange(other.pid_, 0)) {}
+  PerfRun(PerfRun&& other) noexcept
+      : pid_(std::exchange(other.pid_, 0)),
+        output_(std::move(other.output_)),
+        is_tried_(other.is_tried_),
+        is_shielded_(other.is_shielded_) {}
   PerfRun& operator=(PerfRun&&) = delete;
   /// Stops perf, which finishes the recording, and waits for its end.
   ~PerfRun();
 
   pid_t pid() const noexcept { return pid_; }
+  /// Whether perf has begun to write the recording, after which it starts the command.
+  bool has_begun() const noexcept;
+  /// Whether signals of the terminal do not reach perf. False where it may not be traced, as with
+  /// the capabilities of its file.
+  bool is_shielded() const noexcept { return is_shielded_; }
   /// Asks perf to finish the recording. A command is terminated.
-  void stop() noexcept;
+  void stop();
+  /// Continues perf if somebody has stopped it (SIGSTOP).
+  void resume();
   /// When it ends, perf reads the perf maps of processes, and hangs in one that is a FIFO. If it
   /// does, those of these processes end for it. Returns their paths.
   std::vector<std::string> pass_fifos(const RecordedUsers& processes, const Roots& roots = {});
@@ -167,8 +180,14 @@ class PERFMAP_API PerfRun {
   std::optional<ProcessEnd> wait(int milliseconds) noexcept;
 
  private:
-  explicit PerfRun(pid_t pid) noexcept : pid_(pid) {}
+  PerfRun(pid_t pid, std::string output) noexcept : pid_(pid), output_(std::move(output)) {}
+  void shield() noexcept;
+  std::optional<ProcessEnd> collect(int flags) noexcept;
+
   pid_t pid_ = 0;  // 0: it has ended
+  std::string output_;
+  bool is_tried_ = false;
+  bool is_shielded_ = false;
 };
 
 // Living processes.
@@ -389,17 +408,23 @@ class PERFMAP_API NameKeeper {
   std::size_t add_logs(const std::string& written, std::span<const ProcessInfo> processes,
                        const RecordedUsers& users);
 
-  /// A file that is not copied, although it names code.
-  void refuse(Error why) { failures_.push_back(std::move(why)); }
+  /// A file that is not copied, although it names code of these processes.
+  void refuse(std::span<const pid_t> writers, const Input& file, const std::string& why);
 
   const std::vector<KeptFile>& files() const noexcept { return files_; }
+  /// Refused files, once for each process.
+  const std::vector<KeptFile>& refused() const noexcept { return refused_; }
+  /// What was not copied, for RecordingManifest.
+  const std::vector<MissingFile>& missing() const noexcept { return missing_; }
   /// Copies that could not be written, and refused files.
   const std::vector<Error>& failures() const noexcept { return failures_; }
 
  private:
   RecordingDirectory directory_;
   std::vector<KeptFile> files_;
+  std::vector<KeptFile> refused_;
   std::set<std::pair<std::uint64_t, std::uint64_t>> failed_;  ///< device and inode
+  std::vector<MissingFile> missing_;
   std::vector<Error> failures_;
 };
 
@@ -464,6 +489,10 @@ class PERFMAP_API ForeignMounts {
   /// Holds the /tmp of such processes; at most 256 of them. To be called again while the processes
   /// live, because they may mount it later. `places` has looked at them, too.
   void look(std::span<const pid_t> pids, const RecordedPlaces& places);
+  /// Gives perf maps in the caller's /tmp that are named by the pid inside of a pid namespace the
+  /// names with the pid outside, because the next process with that pid inside would overwrite
+  /// them. A held process must have the file open, and be the only one.
+  void rename_maps();
   /// Copies the files of held processes that were recorded and have ended. A file must be regular,
   /// have one name, belong to the process's user or root, and not be older than the process. If
   /// several processes wrote it, it is refused. Returns the number of copies.
@@ -488,14 +517,25 @@ struct LeftFiles {
   std::vector<pid_t> asked = {};
 };
 
+/// What remove_left_files() did.
+struct RemovedFiles {
+  std::vector<std::string> paths;
+  struct InUse {
+    std::string path;
+    pid_t pid = 0;
+    std::uint64_t device = 0;
+    std::uint64_t inode = 0;
+  };
+  std::vector<InUse> in_use = {};  ///< not removed: its process lives
+};
+
 /// Removes files that exist only because of the recording: the perf-PID.map and
-/// jit-PID.dump in `tmp` that were copied, such dumps in the working directories of processes, and
-/// files that a runtime leaves there. A file must be regular, have one link, not be older than the
-/// recording, and belong to this user, to one that its process ran as, or be the file that was
-/// copied; its process must have ended, or be one of `asked`. Returns their paths.
-PERFMAP_API std::vector<std::string> remove_left_files(const LeftFiles& left,
-                                                       std::span<const KeptFile> files,
-                                                       std::span<const ProcessInfo> processes);
+/// jit-PID.dump in `tmp` that were copied or refused, such dumps in the working directories of
+/// processes, and files that a runtime leaves there. A file must be regular, have one link, not be
+/// older than the recording, and belong to this user, to one that its process ran as, or be one of
+/// `files`; its process must have ended, or be one of `asked`.
+PERFMAP_API RemovedFiles remove_left_files(const LeftFiles& left, std::span<const KeptFile> files,
+                                           std::span<const ProcessInfo> processes);
 
 /// The facts of recording.json, beside those of the files.
 struct RecordingManifest {
@@ -504,6 +544,7 @@ struct RecordingManifest {
   std::vector<std::string> perf = {};     ///< the command line of perf
   std::vector<NamingVariable> variables = {};
   int exit_status = 0;  ///< of the command, or of perf if that is not known
+  std::vector<MissingFile> missing = {};
 };
 PERFMAP_API Result<void> write_manifest(const RecordingDirectory& directory,
                                         const RecordingManifest& manifest,

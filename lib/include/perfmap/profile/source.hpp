@@ -207,6 +207,8 @@ class PERFMAP_API RecordedModules {
 /// null if there are none. Fails as recorded_files_in().
 PERFMAP_API Result<std::shared_ptr<const RecordedModules>> recorded_modules_in(
     const std::string& directory);
+/// The maps and jitdumps that its recording.json says were not copied.
+PERFMAP_API Result<std::vector<MissingFile>> missing_files_in(const std::string& directory);
 /// The bytes of a recording, "-" for standard input, expanded if it is compressed; a pprof profile
 /// is not expanded. Of a recording directory, its recording. Fails like open_source(), and for a
 /// snapshot, which has no recording.

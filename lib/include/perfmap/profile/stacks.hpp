@@ -265,6 +265,8 @@ struct RecordedJitOptions {
       on_module = {};
   /// Called for each file of a process that is used; may be empty. Not for `given`.
   std::function<void(pid_t pid, const Input& input, bool is_dump)> on_found = {};
+  /// Files that the recording directory does not have, for RecordingDoctorOptions.
+  std::vector<MissingFile> missing = {};
 };
 
 /// Files that were found but not used. Must outlive the results of the functions below.
