@@ -3,11 +3,17 @@ add_library(perfmap_build_flags INTERFACE)
 target_compile_features(perfmap_build_flags INTERFACE cxx_std_20 c_std_99)
 # gcc 12's -Wrestrict warns wrongly about std::string's operator+ (gcc bug 105651).
 target_compile_options(perfmap_build_flags INTERFACE
-  -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -fno-omit-frame-pointer
+  -Wall -Wextra -Wpedantic -Wconversion -Wshadow $<$<BOOL:${PERFMAP_WERROR}>:-Werror>
+  -fno-omit-frame-pointer
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
   # The page with the flame graph is one literal.
   $<$<CXX_COMPILER_ID:Clang>:-Wno-overlength-strings>
-  $<$<CONFIG:Release,RelWithDebInfo>:-D_FORTIFY_SOURCE=2 -fstack-protector-strong>)
+  $<$<CONFIG:Release,RelWithDebInfo>:-fstack-protector-strong>)
+# A distribution's flags have a level of their own.
+if(NOT "${CMAKE_CXX_FLAGS} ${CMAKE_C_FLAGS}" MATCHES "_FORTIFY_SOURCE")
+  target_compile_options(perfmap_build_flags INTERFACE
+    $<$<CONFIG:Release,RelWithDebInfo>:-D_FORTIFY_SOURCE=2>)
+endif()
 
 if(PERFMAP_SANITIZE)
   target_compile_options(perfmap_build_flags INTERFACE
