@@ -73,9 +73,21 @@ def check_build_ids():
     assert "process.executable.build_id.gnu" in keys, keys
 
 
+def check_collector():
+    """The configuration is YAML, and its pipelines have components that it declares."""
+    if not shutil.which("ruby"):
+        return print("skipped in part: there is no ruby to read YAML")
+    to_json = "require 'yaml'; require 'json'; puts JSON.generate(YAML.safe_load(File.read(ARGV[0])))"
+    config = json.loads(run("ruby", "-e", to_json, ROOT / "examples/otlp/collector.yaml"))
+    for pipeline in config["service"]["pipelines"].values():
+        for kind in ("receivers", "exporters"):
+            assert pipeline[kind] and {*pipeline[kind]} <= {*config[kind]}, (pipeline, config[kind].keys())
+
+
 def main():
     decoders = collections.Counter()
     check_build_ids()
+    check_collector()
     with tempfile.TemporaryDirectory() as place:
         for what, (arguments, types) in RECORDINGS.items():
             path = pathlib.Path(place, "profile.otlp")
