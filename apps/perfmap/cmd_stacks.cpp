@@ -466,6 +466,7 @@ constexpr std::array kSuffixes = {
     SuffixFormat{".speedscope.json", "speedscope"},
     SuffixFormat{".firefox.json", "firefox"},
     SuffixFormat{".jsonl", "jsonl"},
+    SuffixFormat{".trace.json", "chrome"},
     SuffixFormat{".otlp", "otlp"},
     SuffixFormat{".otlp.json", "otlp-json"},
     SuffixFormat{".json", ""},

@@ -475,6 +475,7 @@ constexpr ValueText kValues[] = {
     {"format", "firefox", "For profiler.firefox.com"},
     {"format", "pprof", "For pprof"},
     {"format", "html", "Page for a browser"},
+    {"format", "chrome", "Trace for Perfetto and chrome://tracing"},
     {"format", "otlp", "OpenTelemetry profiles"},
     {"format", "otlp-json", "OpenTelemetry profiles as a line of JSON"},
     {"format", "csv", "Comma-separated values"},

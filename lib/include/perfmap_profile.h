@@ -891,9 +891,9 @@ typedef struct perfmap_stacks_writing {
 } perfmap_stacks_writing;
 
 /* Writes a file like `perfmap stacks --format FORMAT -o PATH`: "folded", "perf-script",
- * "speedscope", "firefox", "pprof", "html", "jsonl", "otlp" or "otlp-json". The file changes
- * atomically or not at all; "-" is standard output (descriptor 1). `options` may be NULL. REFUSED:
- * the path is the recording.
+ * "speedscope", "firefox", "pprof", "html", "jsonl", "chrome", "otlp" or "otlp-json". The file
+ * changes atomically or not at all; "-" is standard output (descriptor 1). `options` may be NULL.
+ * REFUSED: the path is the recording.
  */
 PERFMAP_C_API perfmap_status perfmap_stacks_write(perfmap_stacks* stacks, const char* format,
                                                   const char* path,

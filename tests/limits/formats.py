@@ -271,7 +271,8 @@ def outputs(names):
         yield f"map: diff --format {form}", ["diff", names, INPUT, "--format", form], perf_map, 6000
     for form in ("pretty", "gcc", "json", "jsonl", "sarif", "github"):
         yield f"map: lint --format {form}", ["lint", INPUT, "--format", form, "--max-findings", "0"], torn_map, 3000
-    for form in ("folded", "perf-script", "speedscope", "firefox", "pprof", "html", "jsonl", "otlp", "otlp-json"):
+    for form in ("folded", "perf-script", "speedscope", "firefox", "pprof", "html", "jsonl", "chrome", "otlp",
+                 "otlp-json"):
         yield (f"recording: stacks --format {form}",
                ["stacks", INPUT, "-m", names, "--threads", "1", "--format", form, "-o", "out"], recording, 3000)
     for form in ("text", "json", "csv"):

@@ -698,11 +698,11 @@ def check_suffixes(command, inputs, by_suffix, option):
 
 
 @says("`stacks` | `.html`, `.folded`, `.pb.gz` and `.pb` (pprof), `.speedscope.json`, `.firefox.json`, "
-      "`.otlp`, `.otlp.json` (otlp-json), `.jsonl`, `.txt` (perf-script)")
+      "`.trace.json` (chrome), `.otlp`, `.otlp.json` (otlp-json), `.jsonl`, `.txt` (perf-script)")
 def suffixes_of_stacks():
     check_suffixes("stacks", RECORDING, {
         ".html": "html", ".folded": "folded", ".pb.gz": "pprof", ".pb": "pprof", ".speedscope.json": "speedscope",
-        ".firefox.json": "firefox", ".otlp": "otlp", ".otlp.json": "otlp-json", ".jsonl": "jsonl", ".txt": "perf-script"}, "--format")
+        ".firefox.json": "firefox", ".trace.json": "chrome", ".otlp": "otlp", ".otlp.json": "otlp-json", ".jsonl": "jsonl", ".txt": "perf-script"}, "--format")
 
 
 @says("`report` | `.txt` (text), `.json`, `.csv`")

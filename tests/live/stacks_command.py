@@ -20,7 +20,7 @@ import stack_checks
 from pprof import Profile
 
 WILD = ROOT / "tests/wild"
-FORMATS = ("folded", "perf-script", "speedscope", "firefox", "pprof", "html", "jsonl", "otlp", "otlp-json")
+FORMATS = ("folded", "perf-script", "speedscope", "firefox", "pprof", "html", "jsonl", "chrome", "otlp", "otlp-json")
 WRITERS_OPTIONS = {"pid": ["--with-pid"], "no-marks": [], "merge-tiers": ["--merge-tiers"], "lines": ["--lines"]}
 tally = [WILD / "tally/perf.data", "--symfs", WILD / "tally"]
 

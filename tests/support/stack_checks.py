@@ -2,6 +2,7 @@
 reader for each format, and JSON Schemas for JSON. Set `written(what, format, *options)` to a
 function that returns the bytes in a format."""
 import base64
+import bisect
 import collections
 import hashlib
 import json
@@ -169,6 +170,43 @@ def check_otlp(text, samples):
     assert periods == sum(s["period"] for s in samples)
 
 
+def check_chrome(text, samples):
+    """Slices nest, and in the time before each sample its stack is open."""
+    trace = json.loads(written(text, "chrome"))
+    slices, tracks, names_of = collections.defaultdict(list), collections.defaultdict(list), {}
+    instants = collections.Counter()
+    for event in trace["traceEvents"]:
+        track = event["pid"], event["tid"]
+        nanoseconds = round(event["ts"] * 1000)
+        if event["ph"] == "B":
+            tracks[track].append(event["name"])
+            slices[track].append((nanoseconds, tuple(tracks[track])))
+        elif event["ph"] == "E":
+            tracks[track].pop()
+            slices[track].append((nanoseconds, tuple(tracks[track])))
+        elif event["ph"] == "i":
+            instants[track, nanoseconds, event["name"], tuple(event["args"]["stack"])] += 1
+        else:
+            assert event["ph"] == "M"
+            names_of[event["name"], track] = event["args"]["name"]
+    assert not any(tracks.values())
+    for changes in slices.values():
+        assert [time for time, _ in changes] == sorted(time for time, _ in changes)
+    clock = next((s["event"] for s in samples if "clock" in s["event"]), None)
+    expected = collections.Counter()
+    for sample in samples:
+        time = int(sample["time"].replace(".", ""))
+        track = sample["pid"], sample["tid"]
+        if "clock" not in sample["event"]:
+            expected[track, time, sample["event"], tuple(names(sample))] += 1
+        elif sample["event"] == clock and sample["frames"]:
+            # Until its own time; slices that end there are later in the list.
+            at = bisect.bisect_left(slices[track], time, key=lambda change: change[0]) - 1
+            assert slices[track][at][1] == tuple(reversed(names(sample))), (text, sample)
+    assert instants == expected
+    assert all(names_of["thread_name", (s["pid"], s["tid"])] for s in samples if s["comm"])
+
+
 def policy_hash(page, tag):
     text = re.search(rf"<{tag}>(.*?)</{tag}>", page, re.S)[1]
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
@@ -200,5 +238,6 @@ def check_html(text, samples):
 
 
 def check_all(what, samples):
-    for look in (check_folded, check_jsonl, check_speedscope, check_firefox, check_pprof, check_otlp, check_html):
+    for look in (check_folded, check_jsonl, check_speedscope, check_firefox, check_pprof, check_otlp, check_chrome,
+                 check_html):
         look(what, samples)

@@ -19,11 +19,11 @@ struct FrameType {
   std::string_view word;
 };
 constexpr std::array kFrameTypes = {
-    FrameType{Runtime::v8, "v8js"},    FrameType{Runtime::deno, "v8js"},
-    FrameType{Runtime::hotspot, "jvm"}, FrameType{Runtime::cpython, "cpython"},
+    FrameType{Runtime::v8, "v8js"},       FrameType{Runtime::deno, "v8js"},
+    FrameType{Runtime::hotspot, "jvm"},   FrameType{Runtime::cpython, "cpython"},
     FrameType{Runtime::dotnet, "dotnet"}, FrameType{Runtime::mono, "dotnet"},
-    FrameType{Runtime::erlang, "beam"}, FrameType{Runtime::php, "php"},
-    FrameType{Runtime::ruby, "ruby"},  FrameType{Runtime::luajit, "luajit"},
+    FrameType{Runtime::erlang, "beam"},   FrameType{Runtime::php, "php"},
+    FrameType{Runtime::ruby, "ruby"},     FrameType{Runtime::luajit, "luajit"},
 };
 
 /// The conventions have no word for other runtimes, and allow others then.
@@ -118,8 +118,8 @@ class OtlpWriter : public StackWriter {
 
   void add(const StackSample& sample) override {
     std::uint32_t node = 0;
-    tables_.for_each_location(
-        sample, [&](std::uint32_t location) { node = tree_.child(node, location); });
+    tables_.for_each_location(sample,
+                              [&](std::uint32_t location) { node = tree_.child(node, location); });
     const auto event = std::min(std::size_t{sample.event}, events_.size() - 1);
     const std::uint32_t number =
         samples_.add({process_of(sample), static_cast<std::uint32_t>(event), node,
@@ -215,8 +215,7 @@ class OtlpWriter : public StackWriter {
     if (keeps_periods_) periods_.push_back(period);
   }
   std::uint64_t period_at(std::size_t position) const noexcept {
-    return keeps_periods_ ? periods_[position]
-                          : events_[samples_[numbers_[position]].event].first;
+    return keeps_periods_ ? periods_[position] : events_[samples_[numbers_[position]].event].first;
   }
 
   /// Positions in the order of their samples' numbers, each sample's by time; and the samples of
@@ -340,15 +339,14 @@ class OtlpWriter : public StackWriter {
     } else {
       out.message(profile::kSampleType, write_type(type, unit));
     }
-    out.messages(profile::kSamples, samples.size(), [&](auto& message, std::size_t i) {
-      write_sample(message, shape, samples[i]);
-    });
+    out.messages(profile::kSamples, samples.size(),
+                 [&](auto& message, std::size_t i) { write_sample(message, shape, samples[i]); });
     if (profile().wall_ns != 0) out.fixed(profile::kTime, wall_time(first));
     // Its end is not a part of it.
     out.whole(profile::kDuration, last - first + 1);
     out.message(profile::kPeriodType, write_type(type, unit));
-    out.integer(profile::kPeriod, static_cast<std::int64_t>(std::max<std::uint64_t>(
-                                      shape.period, 1)));
+    out.integer(profile::kPeriod,
+                static_cast<std::int64_t>(std::max<std::uint64_t>(shape.period, 1)));
   }
 
   /// As in pprof's profiles.
@@ -503,11 +501,11 @@ class OtlpWriter : public StackWriter {
   std::vector<std::uint64_t> times_;
   std::vector<std::uint64_t> periods_;
   bool keeps_periods_ = false;
-  std::vector<std::size_t> begins_;     // by sample: of its part of positions_
-  std::vector<std::size_t> positions_;  // sorted by sample
+  std::vector<std::size_t> begins_;                         // by sample: of its part of positions_
+  std::vector<std::size_t> positions_;                      // sorted by sample
   std::vector<std::map<std::uint32_t, Indices>> profiles_;  // by process: samples by event
-  std::vector<std::uint32_t> stack_numbers_;  // by node of tree_; 0: none yet
-  std::vector<std::uint32_t> stacks_;         // by number: the node
+  std::vector<std::uint32_t> stack_numbers_;                // by node of tree_; 0: none yet
+  std::vector<std::uint32_t> stacks_;                       // by number: the node
   InternTable<Attribute, HashOf> attributes_;
   InternTable<std::array<std::uint32_t, 3>, HashOf> functions_;
 };

@@ -57,7 +57,7 @@ Address ProfileTables::address_of(const StackFrame& frame) const {
 }
 
 std::uint32_t ProfileTables::location_of(std::span<const StackFrame> frames,
-                                       std::string_view process_comm) {
+                                         std::string_view process_comm) {
   std::uint32_t node = 0;
   for (const StackFrame& frame : frames) {
     frames_.of_place(frame.place);

@@ -227,6 +227,7 @@ constexpr Format kFormats[] = {
     {StackFormat::pprof, "pprof", make_pprof_writer},
     {StackFormat::html, "html", make_html_writer},
     {StackFormat::jsonl, "jsonl", make_jsonl_writer},
+    {StackFormat::chrome, "chrome", make_chrome_writer},
     {StackFormat::otlp, "otlp", make_otlp_writer},
     {StackFormat::otlp_json, "otlp-json", make_otlp_json_writer},
 };

@@ -171,6 +171,7 @@ std::unique_ptr<StackWriter> make_firefox_writer(WriterInput input);
 std::unique_ptr<StackWriter> make_pprof_writer(WriterInput input);
 std::unique_ptr<StackWriter> make_html_writer(WriterInput input);
 std::unique_ptr<StackWriter> make_jsonl_writer(WriterInput input);
+std::unique_ptr<StackWriter> make_chrome_writer(WriterInput input);
 std::unique_ptr<StackWriter> make_otlp_writer(WriterInput input);
 std::unique_ptr<StackWriter> make_otlp_json_writer(WriterInput input);
 

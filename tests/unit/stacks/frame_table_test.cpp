@@ -53,7 +53,7 @@ TEST_CASE("kinds, sources, ends and formats have words", "[stacks]") {
   CHECK(to_string(FrameSource::initial) == "sampled");
   CHECK(to_string(StackEnd::no_info) == "no-info");
   for (const char* name : {"folded", "perf-script", "speedscope", "firefox", "pprof", "html",
-                           "jsonl", "otlp", "otlp-json"}) {
+                           "jsonl", "chrome", "otlp", "otlp-json"}) {
     REQUIRE(stack_format(name));
     CHECK(to_string(*stack_format(name)) == name);
   }

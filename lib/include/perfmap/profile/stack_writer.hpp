@@ -174,10 +174,12 @@ enum class StackFormat : std::uint8_t {
   pprof,
   html,
   jsonl,
+  chrome,
   otlp,
   otlp_json
 };
-/// "folded", "perf-script", "speedscope", "firefox", "pprof", "html", "jsonl", "otlp", "otlp-json".
+/// "folded", "perf-script", "speedscope", "firefox", "pprof", "html", "jsonl", "chrome", "otlp",
+/// "otlp-json".
 PERFMAP_API std::string_view to_string(StackFormat format) noexcept;
 PERFMAP_API std::optional<StackFormat> stack_format(std::string_view name) noexcept;
 /// All names, in that order.
@@ -201,6 +203,10 @@ PERFMAP_API std::vector<std::string> stack_format_names();
 ///                binary of the first process. A sample with doubtful frames has the label "doubts"
 ///   html         one self-contained page: a flame graph
 ///   jsonl        docs/schema/perfmap.stack-1.json
+///   chrome       Trace Event JSON for Perfetto and chrome://tracing: a slice for each function
+///   call
+///                that successive samples of a thread show, at its time of the recording's clock. A
+///                sample of an event that is not a time is an instant
 ///   otlp         OpenTelemetry's ProfilesData, v1development of v1.11.0, as protobuf. Each process
 ///                is a resource, and each event that it has samples of a profile. Equal stacks of a
 ///                thread are one sample with the time of each. If all samples of an event have the
@@ -215,7 +221,8 @@ PERFMAP_API std::vector<std::string> stack_format_names();
 /// Memory: folded, pprof and html hold each distinct stack once, html also up to 40 MiB of counts
 /// by time (more only for more than half a million distinct stacks), speedscope four to twelve
 /// bytes per sample, firefox sixteen, otlp at most 28 and the samples of a process as they are
-/// written, perf-script the text of each distinct place, jsonl nothing. The output depends on the
+/// written, perf-script the text of each distinct place, jsonl nothing,
+/// chrome the open slices of each thread. The output depends on the
 /// input only: it is the same in every run.
 class PERFMAP_API StackWriter {
  public:
