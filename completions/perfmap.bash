@@ -274,7 +274,7 @@ _perfmap() {
         -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
         -s|--source) _perfmap_sources; return ;;
         -i|--input) compopt -o default; COMPREPLY=(); return ;;
-        --format) COMPREPLY=($(compgen -W 'folded perf-script speedscope firefox pprof html jsonl otlp otlp-json' -- "$current")); return ;;
+        --format) COMPREPLY=($(compgen -W 'folded perf-script speedscope firefox pprof html jsonl chrome otlp otlp-json' -- "$current")); return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
         --baseline) compopt -o default; COMPREPLY=(); return ;;
         --normalize) COMPREPLY=(); return ;;

@@ -149,7 +149,7 @@ assert len(runtimes["runtimes"]) > 10
 OF_LINES = {"lint": "lint-line-1", "resolve": "resolve-line-1", "stacks": "stack-1", "stacks --stats": "stack-stats-1",
             "stacks --baseline": "stack-comparison-1", "watch": "watch-1", "convert": "map-line-1", "to-json": "map-line-1"}
 # Formats of others: their own schemas are checked elsewhere, or they have none.
-FOREIGN = {"sarif", "speedscope", "firefox"}
+FOREIGN = {"sarif", "speedscope", "firefox", "chrome", "otlp-json"}
 
 
 def objects_in(path, words):

@@ -6,10 +6,10 @@
 namespace perfmap {
 namespace {
 
-/// The Trace Event format of chrome://tracing and Perfetto: slices by time. A sample of an event that
-/// is a time covers its period before its time, and the time since the thread's sample before it, if
-/// that is less than a period more. Samples of other events are instants.
-/// Source: "Trace Event Format", the document of the Chromium project.
+/// The Trace Event format of chrome://tracing and Perfetto: slices by time. A sample of an event
+/// that is a time covers its period before its time, and the time since the thread's sample before
+/// it, if that is less than a period more. Samples of other events are instants. Source: "Trace
+/// Event Format", the document of the Chromium project.
 class ChromeWriter : public StackWriter {
  public:
   explicit ChromeWriter(WriterInput input)
@@ -88,8 +88,8 @@ class ChromeWriter : public StackWriter {
   }
 
   void name_track(Track& track, const StackSample& sample, const StackProfile::Event& event) {
-    const bool is_known = track.is_named && track.comm == sample.comm &&
-                          track.process_comm == sample.process_comm;
+    const bool is_known =
+        track.is_named && track.comm == sample.comm && track.process_comm == sample.process_comm;
     if (is_known) return;
     const auto& events = input_.profile.events;
     const auto first = std::ranges::find_if(
