@@ -169,6 +169,16 @@ std::optional<LeafFrame> leaf_frame(Machine machine, const CodeAround& code) noe
   }
 }
 
+bool has_no_frame_yet(Machine machine, std::string_view code) noexcept {
+  if (machine != Machine::x86_64 && machine != Machine::x86) return false;
+  const X86Words& words = machine == Machine::x86 ? kX86 : kX86_64;
+  for (std::size_t i = code.find('\x55'); i != std::string_view::npos;
+       i = code.find('\x55', i + 1)) {
+    if (is_prologue(words, code.substr(i))) return false;
+  }
+  return true;
+}
+
 bool returns_to_link_register(Machine machine, std::string_view code) noexcept {
   struct Return {
     Machine machine;

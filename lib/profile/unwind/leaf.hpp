@@ -28,6 +28,10 @@ bool wants_offset(Machine machine, const CodeAround& code) noexcept;
 /// Nothing if the code does not show it, as in the middle of a function.
 std::optional<LeafFrame> leaf_frame(Machine machine, const CodeAround& code) noexcept;
 
+/// Whether code from the begin of a function on has not set up a frame with a frame pointer. False
+/// for machines with a link register.
+bool has_no_frame_yet(Machine machine, std::string_view code) noexcept;
+
 /// Whether the next instruction returns to the link register, so that nothing is on the stack.
 /// False for machines without one.
 bool returns_to_link_register(Machine machine, std::string_view code) noexcept;

@@ -98,6 +98,7 @@ class Walk {
   Step without_information(UnwindRule::Kind kind);
   Step signal_return_without_rules(const std::optional<CodeRegion>& region);
   bool leaf(UnwindRule::Kind kind, const std::optional<CodeRegion>& region);
+  bool before_frame(const std::optional<CodeRegion>& region);
   bool small_frame(const std::optional<CodeRegion>& region);
   bool frame_pointer();
   bool is_frame_pointer_cut();
@@ -181,7 +182,7 @@ template <class Arch>
 typename Walk<Arch>::Step Walk<Arch>::without_information(UnwindRule::Kind kind) {
   const std::optional<CodeRegion> region = find_code(space_, place(), time_);
   if (const Step step = signal_return_without_rules(region); step != Step::failed) return step;
-  if (!is_return_ && leaf(kind, region)) return Step::done;
+  if (!is_return_ && (leaf(kind, region) || before_frame(region))) return Step::done;
   if (system_call() || small_frame(region)) return Step::done;
   const bool jit_cfi_first = region && (options_.jit_cfi_first || has_no_frame_pointer());
   if (jit_cfi_first && jit_cfi() == Step::done) return Step::done;
@@ -289,6 +290,24 @@ bool Walk<Arch>::leaf(UnwindRule::Kind kind, const std::optional<CodeRegion>& re
   std::uint64_t fp = 0;
   if (frame->saved_fp && read(sp() + *frame->saved_fp, fp)) caller.fp = fp;
   return take(caller);
+}
+
+/// In a function of an ELF file that sets up its frame late, or never, such as many builtins of V8:
+/// the frame pointer is the caller's. If the function has pushed nothing, the word at the stack
+/// pointer follows a call.
+template <class Arch>
+bool Walk<Arch>::before_frame(const std::optional<CodeRegion>& region) {
+  constexpr std::uint64_t kFarthest = std::uint64_t{16} << 10;
+  if (!region || region->module == nullptr) return false;
+  const Address vaddr = pc() + region->delta;
+  const auto function = rules_.functions().find(*region->module, vaddr);
+  if (!function || vaddr - function->begin > kFarthest) return false;
+  const std::string_view code = region->module->bytes_at(function->begin);
+  if (!has_no_frame_yet(Arch::kMachine, code.substr(0, vaddr - function->begin))) return false;
+  std::uint64_t value = 0;
+  if (!read(sp(), value) || !is_call_before(value)) return false;
+  if (callee_before(value) == Callee::other) return false;
+  return take({.pc = value, .sp = sp() + kWord, .source = FrameSource::leaf});
 }
 
 /// See RuntimeStacks::small_frames. The first word, which they only reserve, has the frame pointer

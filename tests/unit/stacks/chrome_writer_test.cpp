@@ -57,10 +57,11 @@ TEST_CASE("successive samples of a call are one slice", "[stacks]") {
   const auto main = stacks.place(kMain, 1, 0);
   const auto parse = stacks.place(kParse, 2, 0);
   const auto read = stacks.place(kRead, 3, 0);
-  const json trace = trace_of(stacks, {{1010, {parse, main}}, {1021, {parse, main}}, {1030, {read, main}}});
-  CHECK(events(trace, "B") == Words{"main 1.000", "parse 1.000", "read 1.021"});
-  CHECK(events(trace, "E") == Words{"1.021", "1.030", "1.030"});
-  CHECK(events(trace, "M") == Words{"process_name 0.000", "thread_name 0.000"});
+  const json trace =
+      trace_of(stacks, {{1010, {parse, main}}, {1021, {parse, main}}, {1030, {read, main}}});
+  CHECK(events(trace, "B") == Words{"main 1", "parse 1", "read 1.021"});
+  CHECK(events(trace, "E") == Words{"1.021", "1.03", "1.03"});
+  CHECK(events(trace, "M") == Words{"process_name 0", "thread_name 0"});
   CHECK(trace["otherData"]["unix_ns_of_zero"] == "1699999999000000000");
 }
 
@@ -68,8 +69,8 @@ TEST_CASE("a slice ends where the thread did not run", "[stacks]") {
   Stacks stacks;
   const auto main = stacks.place(kMain, 1, 0);
   const json trace = trace_of(stacks, {{1010, {main}}, {1030, {main}}, {1051, {main}}});
-  CHECK(events(trace, "B") == Words{"main 1.000", "main 1.041"});
-  CHECK(events(trace, "E") == Words{"1.030", "1.051"});
+  CHECK(events(trace, "B") == Words{"main 1", "main 1.041"});
+  CHECK(events(trace, "E") == Words{"1.03", "1.051"});
 }
 
 TEST_CASE("samples that overlap have no negative slices", "[stacks]") {
@@ -77,7 +78,7 @@ TEST_CASE("samples that overlap have no negative slices", "[stacks]") {
   const auto main = stacks.place(kMain, 1, 0);
   const auto read = stacks.place(kRead, 3, 0);
   const json trace = trace_of(stacks, {{5, {main}}, {5, {read}}, {4, {main}}});
-  CHECK(events(trace, "B") == Words{"main 0.000", "read 0.005", "main 0.005"});
+  CHECK(events(trace, "B") == Words{"main 0", "read 0.005", "main 0.005"});
   CHECK(events(trace, "E") == Words{"0.005", "0.005", "0.005"});
 }
 
@@ -85,7 +86,7 @@ TEST_CASE("samples of other events are instants", "[stacks]") {
   Stacks stacks;
   const auto main = stacks.place(kMain, 1, 0);
   const json trace = trace_of(stacks, {{1010, {main}, 1}, {1011, {main}, 9}});
-  CHECK(events(trace, "i") == Words{"page-faults 1.010", " 1.011"});
+  CHECK(events(trace, "i") == Words{"page-faults 1.01", " 1.011"});
   CHECK(events(trace, "B").empty());
   CHECK(trace["traceEvents"][2]["args"]["stack"] == json({"main"}));
 }

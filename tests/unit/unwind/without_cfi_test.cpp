@@ -59,6 +59,30 @@ TEST_CASE("the caller is found at each instruction of prologue and epilogue", "[
   }
 }
 
+TEST_CASE("a function that sets up its frame late has its caller at the stack pointer",
+          "[unwind][leaf]") {
+  // As V8's builtins: a fast path without a frame, and then a slow path with one.
+  const std::string path(200, '\x90');
+  const std::string code = path + "\xc3"s + kFunction + path;
+  UnwindWorld world(
+      {.frames = test::frames_of_all_kinds(),
+       .code = std::string(14, '\x90') + "\xff\xd0"s + std::string(0x3f0, '\x90') + code,
+       .symbols = {{"builtin", 0x1400, code.size()}}});
+  const auto unwound = [&](std::size_t at, const std::vector<std::uint64_t>& stack) {
+    UserSample sample = world.thread(0x401400 + at, stack);
+    // The caller's record: frame pointers alone lose the caller.
+    sample.registers.values[test::kRbp] = kStack + 8 * (stack.size() - 2);
+    return world.unwound(sample);
+  };
+  CHECK(unwound(100, {0x401010, 0, kRoot}).find(" leaf 401010+") != std::string::npos);
+  SECTION("nothing was pushed, but what is there is no return address") {
+    CHECK(unwound(100, {7, 0x401010, 0, kRoot}).find("401010") == std::string::npos);
+  }
+  SECTION("a frame may have been set up before") {
+    CHECK(unwound(300, {0x401010, 0, kRoot}).find("401010") == std::string::npos);
+  }
+}
+
 TEST_CASE("x86-64: the code around a leaf's address locates its return address", "[unwind][leaf]") {
   struct Row {
     std::string code;
