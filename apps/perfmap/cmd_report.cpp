@@ -134,7 +134,9 @@ Result<std::vector<std::uint32_t>> find_rows(const ProfileReport& report, const 
   for (const std::uint32_t row : rows) names.insert(report.name(row));
   if (names.size() > 1) return fail(candidates(name, names));
   const std::string found = one_line(*names.begin(), true);
-  const bool is_part = *names.begin() != name && !name.starts_with(found);  // else it, or its row
+  const bool is_row = name.starts_with(found);
+  const bool is_plain = found.starts_with(name + "(") || found.starts_with(name + "<");
+  const bool is_part = *names.begin() != name && !is_row && !is_plain;
   if (is_part) {
     console.note("no " + std::string(to_string(report.options().by)) + " has the name '" + name +
                  "': this is '" + found + "'");

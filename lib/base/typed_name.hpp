@@ -22,6 +22,11 @@ class TypedName {
     return name.find(text_) != std::string_view::npos ||
            (has_escapes_ && visible(name).find(text_) != std::string::npos);
   }
+  /// Whether it is the name of C++ without parameters and template arguments: "f" of "f<int>(int)".
+  bool is_plain(std::string_view name) const noexcept {
+    if (text_.empty() || !name.starts_with(text_) || name.size() == text_.size()) return false;
+    return name[text_.size()] == '(' || name[text_.size()] == '<';
+  }
   bool empty() const noexcept { return text_.empty(); }
 
   /// The names that it may be the row of, such as "name (file:1) [module]".

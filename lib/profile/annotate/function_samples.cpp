@@ -68,8 +68,10 @@ class NameQuery {
  private:
   static Match match(const TypedName& typed, const FrameFunction& function) {
     if (typed.is(function.name)) return Match::whole;
-    if (function.kind != FrameKind::jit)
+    if (function.kind != FrameKind::jit) {
+      if (typed.is_plain(function.name)) return Match::own_name;
       return typed.is_in(function.name) ? Match::part : Match::none;
+    }
     const std::string shared = without_tier(function.name);
     if (typed.is(shared)) return Match::without_tier;
     const DecodedName name = decode_name(function.system_name);

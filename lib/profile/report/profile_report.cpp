@@ -545,7 +545,7 @@ std::vector<std::uint32_t> ProfileReport::find(std::string_view name) const {
     const ReportRow whole = state_->rows.row(row);
     const FunctionIdentity identity =
         identity_of(whole.kind, whole.name, whole.system_name, whole.module);
-    if (typed.is(identity.name)) without_place.push_back(row);
+    if (typed.is(identity.name) || typed.is_plain(other)) without_place.push_back(row);
     if (typed.is_in(other)) partial.push_back(row);
     if (std::ranges::any_of(of_row, [&](const TypedName& one) { return one.is(other); }))
       rows.push_back(row);

@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "base/typed_name.hpp"
 #include "perfmap/json.hpp"
 #include "perfmap/text.hpp"
 #include "report/function_identity.hpp"
@@ -452,10 +453,11 @@ Result<double> samples_in(const Measured& recording, std::string_view name) {
   double exact = 0;
   double part = 0;
   std::set<FunctionIdentity> parts;
+  const TypedName typed{std::string(name)};
   for (const ReportRow& row : recording.report->rows(recording.event.number)) {
     const auto identity = identity_of(row.kind, row.name, row.system_name, row.module);
     const auto samples = static_cast<double>(row.total.samples);
-    if (row.name == name || identity.name == name) {
+    if (row.name == name || identity.name == name || typed.is_plain(row.name)) {
       exact += samples;
     } else if (row.name.find(name) != std::string_view::npos) {
       part += samples;

@@ -196,6 +196,16 @@ TEST_CASE("a slower Python function is found by totals, in which recursion count
   CHECK(find(*totals, "py::main:/app.py") == nullptr);
 }
 
+TEST_CASE("a C++ function is named without its parameters", "[report]") {
+  const Recorded one(
+      {{"handle(long)", 500}, {"handle_softirqs", 400}, {"rehandle<int>(int)", 300}});
+  REQUIRE(one.report->find("handle").size() == 1);
+  CHECK(one.report->name(one.report->find("handle")[0]) == "handle(long)");
+  CHECK(one.report->find("rehandle").size() == 1);
+  CHECK(one.report->find("handle_").size() == 1);
+  CHECK(try_to_compare(one, one, {.normalize = Normalize::function, .function = "handle"}));
+}
+
 TEST_CASE("totals of interrupts differ between single recordings", "[report]") {
   const ComparisonOptions totals{.totals = true};
   const auto count = [&](FrameKind kind, const ComparisonOptions& options) {
