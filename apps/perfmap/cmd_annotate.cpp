@@ -360,7 +360,7 @@ Result<MatchedFunction> choose(std::vector<MatchedFunction> matches, const std::
   if (matches.empty()) {
     return Failure({Errc::not_found,
                     "no sample is in a function whose name contains '" + query +
-                        "' ('perfmap stacks' prints all names)",
+                        "'; it may have been inlined ('perfmap stacks' prints all names)",
                     0,
                     {}});
   }

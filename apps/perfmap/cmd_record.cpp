@@ -653,6 +653,7 @@ RecordEnd end_of(const Session& session, const Kept& kept) {
 /// Why there are no samples, and what to do.
 std::string no_samples_text(const Kept& kept, const Session& session) {
   const RecordOptions& options = session.options;
+  if (is_failure(kept)) return "there are no samples: perf ended before it had written any";
   const std::uint64_t waited =
       parse_seconds(options.duration).value_or(nanoseconds_of(session.lasted));
   const std::string time = tenths_text(kept.span_ns != 0 ? kept.span_ns : waited);

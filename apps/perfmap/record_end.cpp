@@ -33,8 +33,8 @@ std::string text_of_end(const RecordEnd& end) {
 
 std::string text_of_cut(const RecordEnd& end) {
   constexpr std::string_view kUsable =
-      ": the samples until then can be used, without what perf had not written yet, such as build "
-      "IDs";
+      ": the samples that perf has written can be used, without later ones, and without what it "
+      "writes at the end, such as build IDs";
   std::string text = "perf ";
   if (end.perf.signal != 0) {
     const std::string_view by = end.ran_out_of_memory

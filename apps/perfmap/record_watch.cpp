@@ -27,7 +27,7 @@ void handle(int signal, siginfo_t* info, void* /*context*/) {
   if (signal == SIGHUP) hangups = hangups + 1;
   if (signal != SIGHUP || hangups == 1) interrupts = interrupts + 1;
   // A closed terminal sends SIGHUP to the leader of its session alone.
-  const bool is_ctrl_c = signal == SIGINT && info->si_code == SI_KERNEL;
+  const bool is_ctrl_c = (signal == SIGINT || signal == SIGQUIT) && info->si_code == SI_KERNEL;
   if (is_ctrl_c) had_ctrl_c = 1;
   if (!is_ctrl_c) sent_signal = signal;
   if (interrupts <= kMaxIgnored) return;
@@ -51,6 +51,7 @@ class Watcher {
 
   bool has_command() const noexcept { return pids_.empty(); }
   void look();
+  bool has_ended();
   void find_command();
   void handle_signal();
   bool pass_signal();
@@ -63,6 +64,7 @@ class Watcher {
   Watched& watched_;
   const Console& console_;
   OrphanAdopter adopter_;
+  std::optional<HeldProcess> timer_;  // of --duration: a child of perf, which records processes
   Roots roots_ = roots_from_environment();
   std::vector<pid_t> signaled_;
   int seen_ = 0;  // of `interrupts`
@@ -96,10 +98,20 @@ void Watcher::find_command() {
   if (!children.empty()) watched_.command.emplace(children.front());
 }
 
+/// What perf waits for. perf that was stopped would never notice that.
+bool Watcher::has_ended() {
+  if (has_command()) return watched_.command && !watched_.command->lives();
+  if (!timer_) {
+    const std::vector<pid_t> children = descendants_of({perf_.pid()});
+    if (perf_.has_begun() && !children.empty()) timer_.emplace(children.front());
+  }
+  if (timer_ && !timer_->lives()) return true;
+  return std::ranges::none_of(pids_, [](pid_t pid) { return process_lives(pid); });
+}
+
 void Watcher::look() {
   find_command();
-  // perf that was stopped would never notice that.
-  if (watched_.command && !watched_.command->lives()) perf_.resume();
+  if (has_ended()) perf_.resume();
   const std::vector<pid_t> pids = has_command() ? std::vector{perf_.pid()} : pids_;
   std::vector<pid_t> children = descendants_of(has_command() ? std::vector{::getpid()} : pids);
   std::erase(children, perf_.pid());

@@ -12,9 +12,9 @@
 
 namespace perfmap::app {
 
-/// While it lives, Ctrl-C, SIGTERM and a closed terminal end the recording, not this program, which
-/// then saves the names. The fourth signal ends the program at once. A reader of messages that has
-/// gone ends nothing. There is one at a time.
+/// While it lives, Ctrl-C, Ctrl-\, SIGTERM and a closed terminal end the recording, not this
+/// program, which then saves the names. The fourth signal ends the program at once. A reader of
+/// messages that has gone ends nothing. There is one at a time.
 class InterruptGuard {
  public:
   InterruptGuard();
@@ -26,7 +26,7 @@ class InterruptGuard {
   void name_directory(const std::string& directory);
 
  private:
-  static constexpr std::array kEnds = {SIGINT, SIGTERM, SIGHUP};
+  static constexpr std::array kEnds = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
   std::array<struct sigaction, kEnds.size()> before_ = {};
   struct sigaction pipe_before_ {};
 };

@@ -95,7 +95,8 @@ void note_damage(const Recording& recording, const StackStatistics& statistics,
   if (recording.facts().was_killed) {
     console.warn(
         name +
-        ": perf was killed, so data that it had not yet written is missing, such as build IDs");
+        ": perf did not finish the recording, so data that it had not yet written is missing, such "
+        "as build IDs");
   }
   for (const Diagnostic& problem : problems.items()) {
     console.warn(name + ":+0x" + to_hex(problem.where.offset) + ": " + problem.message);

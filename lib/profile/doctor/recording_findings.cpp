@@ -115,9 +115,9 @@ void check_clock(const RecordingCase& facts, RecordingAdvice& advice) {
 void check_losses(const RecordingCase& facts, RecordingAdvice& advice) {
   const StackStatistics& statistics = facts.statistics;
   if (facts.context.samples.facts.was_killed) {
-    advice.add(
-        "killed", Severity::warning,
-        "perf was killed, so data that it had not yet written is missing, such as build IDs");
+    advice.add("killed", Severity::warning,
+               "perf did not finish the recording, so data that it had not yet written is missing, "
+               "such as build IDs");
   }
   if (statistics.lost_bytes != 0) {
     advice.add("damaged", Severity::warning,

@@ -174,8 +174,9 @@ Error no_right(pid_t pid, int error) {
   return {Errc::io, what + ": " + why, error, {}};
 }
 
-/// Continues a traced process that stopped: with its signal, unless that is SIGINT of the terminal
-/// for the whole process group, or SIGHUP, by which perf would lose the end of the recording.
+/// Continues a traced process that stopped: with its signal, unless that is SIGINT or SIGQUIT of
+/// the terminal for the whole process group, or SIGHUP: by those, perf would lose the end of the
+/// recording.
 void pass_stop(pid_t pid, int status) noexcept {
   constexpr int kEventShift = 16;
   const int signal = WSTOPSIG(status);
@@ -187,7 +188,8 @@ void pass_stop(pid_t pid, int status) noexcept {
   siginfo_t info{};
   const bool is_known = ::ptrace(PTRACE_GETSIGINFO, pid, nullptr, &info) == 0;
   const bool is_of_terminal = is_known && info.si_code == SI_KERNEL;
-  const bool is_dropped = signal == SIGHUP || (signal == SIGINT && is_of_terminal);
+  const bool is_key = (signal == SIGINT || signal == SIGQUIT) && is_of_terminal;
+  const bool is_dropped = signal == SIGHUP || is_key;
   ::ptrace(PTRACE_CONT, pid, nullptr, static_cast<long>(is_dropped ? 0 : signal));
 }
 

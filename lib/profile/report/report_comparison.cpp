@@ -916,15 +916,16 @@ std::optional<std::uint64_t> own_growth(const ReportComparison& comparison, doub
 /// How large a change has to be.
 void write_least(const ReportComparison& comparison, OutputFile& out) {
   if (comparison.least_total_ppm == 0) return;
-  std::string text = "growth that half of all comparisons find: total +" +
+  std::string text = "such a comparison finds in half of all cases: a total that grew by " +
                      percent_text(comparison.least_total_ppm);
   const auto add = [&](std::string_view whose, double share, std::uint64_t ppm) {
     const std::optional<std::uint64_t> growth = own_growth(comparison, share, ppm);
-    if (growth) text.append(whose).append(" +").append(percent_text(*growth));
+    if (growth) text.append(whose).append(percent_text(*growth)).append(" of its time");
   };
-  add(", time of a function with 10% of it", ReportComparison::kFunction,
+  add(", a function with 10% of the samples that grew by ", ReportComparison::kFunction,
       comparison.least_function_ppm);
-  add(", of one with 50%", ReportComparison::kLargeFunction, comparison.least_large_function_ppm);
+  add(", one with 50% that grew by ", ReportComparison::kLargeFunction,
+      comparison.least_large_function_ppm);
   out.write(text + "\n");
 }
 

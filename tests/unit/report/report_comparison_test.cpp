@@ -499,8 +499,9 @@ TEST_CASE("the texts of a comparison", "[report]") {
       "  shrank   -25.00%   50.00%   25.00%      100.0%  b [app]\n"
       "no change was found in 1 function\n"
       "shares of each total were compared: --normalize none shows which functions take more\n"
-      "growth that half of all comparisons find: total +39.19%, time of a function with 10% of it "
-      "+34.02%, of one with 50% +32.89%\n");
+      "such a comparison finds in half of all cases: a total that grew by 39.19%, a function with "
+      "10% of the samples that grew by 34.02% of its time, one with 50% that grew by 32.89% of its "
+      "time\n");
   const std::string github =
       test::written([&](OutputFile& out) { write_comparison_github(found, 300'000, out); });
   CHECK(
@@ -706,8 +707,9 @@ TEST_CASE("a comparison of shares says how much slower a function has to be to b
   };
   const std::string text =
       test::written([&](OutputFile& out) { write_comparison_text(found, out, false); });
-  CHECK(text.find(", time of a function with 10% of it +" + percent(tenth / 1000) +
-                  ", of one with 50% +" + percent(half / 5000) + "\n") != std::string::npos);
+  CHECK(text.find(", a function with 10% of the samples that grew by " + percent(tenth / 1000) +
+                  " of its time, one with 50% that grew by " + percent(half / 5000) +
+                  " of its time\n") != std::string::npos);
 }
 
 TEST_CASE("several recordings find smaller changes than one", "[report]") {
