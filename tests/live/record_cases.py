@@ -363,7 +363,9 @@ def full_file_systems_are_named(cwd):
     assert told, done
     pathlib.Path(told[1]).unlink()
     assert "JIT frames with a name: 100" not in done.stderr, done
-    assert f"the recording has no copy of {told[1]}: cannot write" in done.stdout, done
+    # Unless perf could not write the mappings either.
+    reasons = (f"the recording has no copy of {told[1]}: cannot write", "the recording has no code at their addresses")
+    assert any(reason in done.stdout for reason in reasons), done
     done = subprocess.run(["unshare", "-m", "sh", "-c", 'mkdir -p "$1" && mount -t tmpfs -o size=64k none "$1" && mkdir "$1/full2" && dd if=/dev/zero of="$1/all" 2> /dev/null;'
                            'exec "$2" record -o "$1/full2" -- true', "sh", f"{cwd}/none", PERFMAP], capture_output=True, text=True)
     assert re.search(r"perf record ended with status \d+: the file system of \S*/full2 is full \(0 bytes are free\) \(record to another directory: -o\)", done.stderr), done

@@ -314,12 +314,16 @@ bool Walk<Arch>::before_frame(const std::optional<CodeRegion>& region) {
 /// if a later release saves it.
 template <class Arch>
 bool Walk<Arch>::small_frame(const std::optional<CodeRegion>& region) {
-  if (Arch::kMachine != Machine::x86_64 || !is_return_ || !region) return false;
+  if (Arch::kMachine != Machine::x86_64 || !region) return false;
   const RuntimeStacks* const stacks = space_.runtime_stacks();
   if (region->module != nullptr || stacks == nullptr || stacks->small_frames.empty()) return false;
   if (!code_name(space_, place(), time_).starts_with(stacks->small_frames)) return false;
   Caller caller{.sp = sp() + 2 * kWord, .source = FrameSource::leaf};
-  if (!read(sp() + kWord, caller.pc) || !is_call_before(caller.pc)) return false;
+  if (!read(sp() + kWord, caller.pc) || !is_call_before(caller.pc)) {
+    // Sampled before it reserves the word, or after it has removed it.
+    caller.sp = sp() + kWord;
+    return !is_return_ && read(sp(), caller.pc) && is_call_before(caller.pc) && take(caller);
+  }
   std::uint64_t saved = 0;
   const bool has_record = registers_.has(Arch::kFp) && registers_.values[Arch::kFp] == sp();
   if (has_record && read(sp(), saved)) caller.fp = saved;

@@ -266,6 +266,19 @@ TEST_CASE("functions of CPython have small frames, also in a perf map", "[unwind
   CHECK(unwound(python, name, 0x401015) == "sampled 401010, eh-cfi 700080+: no-info");
   CHECK(unwound(python, "f", 0x401014) == "sampled 401010, eh-cfi 700080+: no-info");
   CHECK(unwound("/usr/bin/node", name, 0x401014) == "sampled 401010, eh-cfi 700080+: no-info");
+  SECTION("also if they are sampled themselves") {
+    UnwindWorld world({.frames = test::frames_of_all_kinds(),
+                       .code = std::string(0xf, '\x90') + "\xe8\0\0\0\0"s,
+                       .map = "700000 100 " + name + "\n",
+                       .path = python});
+    for (const std::vector<std::uint64_t>& stack :
+         {std::vector<std::uint64_t>{7, 0x401014, kRoot}, {0x401014, kRoot}}) {
+      CHECK(world.unwound(world.thread(kJit + 0x80, stack)) ==
+            "sampled 700080, leaf 401014+, eh-cfi 401150+: root");
+    }
+    CHECK(world.unwound(world.thread(kJit + 0x80, {7, 8, 0x401014, kRoot})) ==
+          "sampled 700080: no-info");
+  }
   // A record of frame pointers in the first word leads to the same callers.
   CHECK(unwound(python, name, 0x401014, kStack + 8) == twice);
 }
