@@ -256,7 +256,7 @@ class OtlpWriter : public StackWriter {
     out.message(resource_profiles::kResource,
                 [&](auto& message) { write_resource(message, processes_[process]); });
     out.messages(resource_profiles::kScopeProfiles, 1, [&](auto& message, std::size_t) {
-      message.message(scope_profiles::kScope, [this](auto& scope) { write_scope(scope); });
+      message.message(scope_profiles::kScope, [&](auto& scope) { write_scope(scope); });
       std::vector<std::pair<std::uint32_t, const Indices*>> found;
       for (const auto& [event, samples] : profiles_[process]) found.emplace_back(event, &samples);
       message.messages(scope_profiles::kProfiles, found.size(), [&](auto& one, std::size_t i) {
