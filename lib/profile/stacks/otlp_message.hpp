@@ -4,9 +4,9 @@
 #include <span>
 #include <string>
 
+#include "base/hex_bytes.hpp"
 #include "perfmap/json.hpp"
 #include "stacks/otlp_fields.hpp"
-#include "stacks/writers.hpp"
 
 namespace perfmap::otlp {
 
@@ -111,7 +111,7 @@ class JsonMessage {
     if (!text.empty()) json_.member(field.name, text);
   }
   void bytes(const Field& field, std::string_view value) {
-    json_.member(field.name, hex_digits(value));
+    json_.member(field.name, hex_of_bytes(value));
   }
 
   void indices(const Field& field, std::span<const std::uint32_t> values) {

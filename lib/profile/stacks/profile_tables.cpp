@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/hex_bytes.hpp"
+
 namespace perfmap {
 namespace {
 
@@ -76,7 +78,7 @@ ListedMapping ProfileTables::mapping(std::uint32_t id) const {
           .end = is_kernel ? UINT64_MAX : shown.range.end(),
           .offset = shown.offset,
           .file = is_nameless_jit ? "[jit]" : escaped(shown.path),
-          .build_id = hex_digits(shown.build_id)};
+          .build_id = hex_of_bytes(shown.build_id)};
 }
 
 ListedLocation ProfileTables::location(std::uint32_t id) {

@@ -155,16 +155,6 @@ std::string shown_name(const FrameFunction& function) {
   return module.front() == '[' ? std::string(module) : "[" + std::string(module) + "]";
 }
 
-std::string hex_digits(std::string_view bytes) {
-  std::string text;
-  for (const char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    text += "0123456789abcdef"[byte >> 4];
-    text += "0123456789abcdef"[byte & 15];
-  }
-  return text;
-}
-
 std::string escaped(std::string_view name) {
   if (is_plain_map_name(name)) return std::string(name);
   // Keeps the rules for the ends of a name in a perf map from applying here.

@@ -30,9 +30,6 @@ std::string page_string(std::string_view bytes);
 /// Control bytes and invalid UTF-8 as \xNN, so that a name is one word on one line.
 std::string escaped(std::string_view name);
 
-/// Two hexadecimal digits for each byte.
-std::string hex_digits(std::string_view bytes);
-
 /// The name of a thread in a list: "comm PID/TID", or "comm PID" for the main thread; "comm" if the
 /// pid is negative (unknown).
 std::string thread_label(std::string_view comm, pid_t pid, pid_t tid);
