@@ -3,6 +3,8 @@ import json
 import pathlib
 import re
 
+from pprof import varint
+
 SCHEMA = pathlib.Path(__file__).resolve().parents[1] / "schema/otlp-profiles.proto"
 FIELD = re.compile(r"(repeated )?(\w+) (\w+) = (\d+);")
 
@@ -25,17 +27,6 @@ def read_schema():
 
 MESSAGES = read_schema()
 TYPES = {name: {field: (kind, repeated) for field, kind, repeated in fields.values()} for name, fields in MESSAGES.items()}
-
-
-def varint(data, at):
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, at
-        shift += 7
 
 
 def signed(value, kind):
