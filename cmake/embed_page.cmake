@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The SHA-256 of a text in base64, as a content security policy needs it.
 function(policy_hash text out)
   string(SHA256 hex "${text}")
@@ -15,6 +16,13 @@ function(policy_hash text out)
   set(${out} "${base64}=" PARENT_SCOPE)
 endfunction()
 
+# A file of a page without its line of the licence, which the page does not need in each part.
+function(read_part file out)
+  file(READ ${file} text)
+  string(REGEX REPLACE "[^\n]*SPDX-License-Identifier[^\n]*\n" "" text "${text}")
+  set(${out} "${text}" PARENT_SCOPE)
+endfunction()
+
 # embed_page(FOLDER/NAME PART...) generates the header FOLDER/NAME.hpp from FOLDER/NAME.html, the
 # style NAME.css and the scripts NAME_PART.js...: one self-contained page, whose content security
 # policy allows only this style and script, by their hashes. The header has the parts of the page
@@ -24,16 +32,16 @@ function(embed_page name)
   set(files ${place}.html ${place}.css)
   set(script "")
   foreach(part IN LISTS ARGN)
-    file(READ ${place}_${part}.js text)
+    read_part(${place}_${part}.js text)
     string(APPEND script "${text}")
     list(APPEND files ${place}_${part}.js)
   endforeach()
   set(script "\n(() => {\n\"use strict\";\n${script}})();\n")
-  file(READ ${place}.css style)
+  read_part(${place}.css style)
   set(style "\n${style}")
   policy_hash("${script}" script_hash)
   policy_hash("${style}" style_hash)
-  file(READ ${place}.html page)
+  read_part(${place}.html page)
   foreach(item IN ITEMS script_hash style_hash style script)
     string(REPLACE "{{${item}}}" "${${item}}" page "${page}")
   endforeach()

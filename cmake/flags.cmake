@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Compile options of all our targets. Link it PRIVATE, so that users do not inherit them.
 add_library(perfmap_build_flags INTERFACE)
 target_compile_features(perfmap_build_flags INTERFACE cxx_std_20 c_std_99)

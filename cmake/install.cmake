@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Rules for `cmake --install`: libraries, headers, program, completions, manual pages, documentation,
 # JSON schemas, and files for find_package() and pkg-config.
 include(CMakePackageConfigHelpers)

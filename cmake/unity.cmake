@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Compiles a target's sources in groups: much of the work is the same headers and templates. Call it after
 # all sources are added, in their folder. Files with compile options of their own stay separate.
 option(PERFMAP_UNITY "Compile several sources at a time, for builds that are made once, such as of tests" OFF)

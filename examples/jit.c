@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A small JIT: generates two functions, writes a jitdump of them for profilers, and runs them for a
  * while.
  *

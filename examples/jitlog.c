@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A model of a tracing JIT: an interpreter that counts the iterations of its loops, "compiles" hot
  * loops, and logs when it enters and leaves compiled loops.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A profiler for Linux: samples with perf_event_open(2), and prints folded stacks with names:
  *   cc -std=c99 profiler.c $(pkg-config --cflags --libs perfmap-profile) -o profiler
  *   ./profiler -p 4242 -d 10 > stacks.folded      one process, and the children that it forks later

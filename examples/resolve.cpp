@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Prints the name of the code at an address: resolve MAP ADDRESS.
 
 #include <iostream>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Prints the name of the code that was at an address at a time: resolve_at JITDUMP ADDRESS
 // NANOSECONDS.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A JIT compiler writes an entry for each function after it has generated the code. */
 #include <perfmap_writer.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Prints the names of addresses in a living process, with inlined functions: symbolize PID
 // ADDRESS...
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Writes the code that exists at the end of a jitdump to one ELF file: to_elf DUMP ELF.
 
 #include <iostream>

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Runs README's commands on a system with nothing installed: bare_root.sh [DIR [RUN...]]
 #
 # Makes a minimal Debian 12 (debootstrap's minbase) in DIR (about 15 GB, default

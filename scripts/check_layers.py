@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Reports files of lib/ and apps/ with includes that their layer must not use: check_layers.py
 [DIR...]
 

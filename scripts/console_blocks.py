@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The commands in the console blocks of a page, and the output that the page shows."""
 import re
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Generates files from the program: completions, sections of the manual pages,
 docs/diagnostics.md, and the table of runtimes in README.md.  generate.py PERFMAP MAN_OPTIONS [--check]
 

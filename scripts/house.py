@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Measures the tree: house.py [BUILD]   (BUILD: a build directory whose binaries are measured, too)
 
 Prints one line per figure of how hard lib and apps are to understand: the numbers of files,

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Changes single lines of the library and lists the changes that no test notices.
 
 mutants.py [--build DIR] [--count N] [--seed S] [--at LINE] [--list] [--fresh] [PATH...]

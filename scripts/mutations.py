@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """One-line changes of C++ code that tests should notice. Used by mutants.py.
 
 The code must be formatted by clang-format: binary operators have a space on both sides, but the

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Runs the tour of README.md, prints it, and fails if a line differs: readme.py PERFMAP [PAGE]
 
 The commands of the console blocks, `$ COMMAND`, run in a copy of tests/wild/node; lines that begin

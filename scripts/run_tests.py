@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Runs the tests of builds and counts them: run_tests.py run BUILD [CTEST-ARGUMENT...]
                                          run_tests.py summary BUILD...
 

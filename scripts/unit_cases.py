@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Selects and orders the unit and property tests to run against a change. Used by mutants.py.
 
 A few tests take nearly all of the time, and the quick ones notice most changes, so they run first.

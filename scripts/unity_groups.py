@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Groups sources that can be compiled as one file: unity_groups.py [--size N] [-I DIR]... SOURCE...
 
 Prints a line for each source, in the given order: "SOURCE GROUP". CMake calls it; see cmake/unity.cmake.

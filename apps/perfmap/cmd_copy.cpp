@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <perfmap/jit_paths.hpp>
 #include <perfmap/text.hpp>
 

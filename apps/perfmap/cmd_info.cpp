@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <perfmap/image_list.hpp>
 #include <perfmap/info.hpp>
 #include <perfmap/json.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <perfmap/json.hpp>
 #include <perfmap/lint.hpp>
 #include <perfmap/merge.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <perfmap/jit_paths.hpp>
 #include <perfmap/profile/snapshot.hpp>

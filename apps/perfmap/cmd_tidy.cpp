@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <perfmap/output_file.hpp>
 
 #include "command_line.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Prints the sections of a command's manual page that the program knows, as scdoc wants them:
 // man_options COMMAND. Built for the pages and their test; not installed.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "record_watch.hpp"
 
 #include <algorithm>

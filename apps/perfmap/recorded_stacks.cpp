@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "recorded_stacks.hpp"
 
 #include <algorithm>

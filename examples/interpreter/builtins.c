@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The built-in functions. */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>

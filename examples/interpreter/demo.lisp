@@ -1,3 +1,4 @@
+;; SPDX-License-Identifier: MIT
 ; Three functions that call each other, a recursive one and a closure.
 
 (define (leaf n)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The evaluator. A function's body runs in run_body(), which is called through the trampoline of
  * its code object. Profilers then see the function; an interpreter has to do no more. */
 #include "lisp.h"

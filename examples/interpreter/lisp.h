@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A small Lisp: numbers, functions, closures. The interesting part is in eval.c and main.c: each
  * function's body is called through its own trampoline, so that profilers see its name.
  *

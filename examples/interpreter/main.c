@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* interpreter map|jitdump|both|none PROGRAM [DIRECTORY]: runs a program whose functions profilers
  * can name. DIRECTORY is the place of a jitdump, by default /tmp.
  *

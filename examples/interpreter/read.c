@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The parser. Each list becomes one node, whose form is determined here, once. */
 #include <ctype.h>
 #include <math.h>

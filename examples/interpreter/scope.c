@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Scopes: reference-counted hash tables from names to values, with open addressing. */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Errors, memory, and the limit of the C stack. */
 #define _XOPEN_SOURCE 600 /* getrlimit() */
 #include <errno.h>

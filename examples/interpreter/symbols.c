@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Interned names: a hash table with open addressing. */
 #include <stdint.h>
 #include <stdlib.h>

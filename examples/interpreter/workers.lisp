@@ -1,3 +1,4 @@
+;; SPDX-License-Identifier: MIT
 ; A server that forks: workers return into functions that the parent called, and call others.
 
 (define (spin n)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Compiles LLVM IR with ORC and runs it: host FILE.bc m|j SECONDS DIRECTORY. Writes a perf map (m)
 // or, to DIRECTORY, a jitdump (j): see perfmap_listener.hpp.
 #include <chrono>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The code that the host compiles and runs: functions with mangled names. See host.cpp.
 #include <cstdint>
 

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Runs loops that LuaJIT compiles: luajit app.lua SECONDS [DIRECTORY], in this directory.
 local stop = require("perfmap")(arg[2])
 

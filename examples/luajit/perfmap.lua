@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Names the traces of LuaJIT (x86-64, arm64) for perf: local stop = require("perfmap")([DIRECTORY])
 -- Writes the map of the process, and, to a directory that is given, a jitdump with lines.
 local ffi, jutil = require("ffi"), require("jit.util")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A JIT in Python whose code perf names, in workers of multiprocessing, too (x86-64):
 jit.py fork|spawn|forkserver plain|buffered|mapped SECONDS"""
 import ctypes

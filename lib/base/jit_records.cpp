@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The bytes of a jitdump's records, and the search for records in damaged bytes. Needs libc alone,
 // because the writers use it.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The table of machines. Part of both libraries.
 #pragma once
 

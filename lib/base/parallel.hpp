@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Work shared out between threads. Part of both libraries, hidden in each.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Bytes of names: UTF-8, and how names are written. Needs only libc, because the writers use it.
 
 #include "base/utf8.hpp"

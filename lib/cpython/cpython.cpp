@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "perfmap/cpython.h"
 
 #include <cerrno>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* perfmap.h - the C interface of libperfmap.
  *
  * Reads, checks, merges, queries and writes perf maps: the files /tmp/perf-PID.map in which JIT

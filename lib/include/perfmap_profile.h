@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* perfmap_profile.h - the C interface of libperfmap-profile.
  *
  * For profilers that need names for addresses: tracks what each process has mapped, where and when.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* perfmap_writer.h - the C interface of libperfmap-writer.
  *
  * For runtimes. Writes perf maps (the files /tmp/perf-PID.map in which JIT runtimes name their code

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "writer/append_file.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The C interface of the writers. Needs libc alone, and throws nothing.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Also used by the writers, which need libc alone.
 
 #include "writer/find_writer.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "writer/fork_safe_file.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "writer/map_owner.hpp"
 
 #include <array>

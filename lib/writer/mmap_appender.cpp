@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "writer/mmap_appender.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // For systems without perf maps: a runtime can still call all functions.
 
 #include <cerrno>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // From libgcc, which has no header for it. Weak: the library needs libc alone, and a
 // process without libgcc throws no exceptions. The plain __register_frame() does not check whether
 // malloc() failed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "writer/truncation_guard.hpp"
 
 #include <csignal>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "writer/unwinding.hpp"
 
 #include <bit>

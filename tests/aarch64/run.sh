@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # Builds the trampoline tests for aarch64 and runs them with qemu: run.sh WORK. Exit status 77: no
 # cross compiler, no qemu, or a Catch2 that is not header-only.
 set -eu

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Prints a table with one row per figure. Each has a ratio to a limit that is measured in the same
 // run on the same bytes: bench PERFMAP [AREA…]. Takes about two minutes and 3 GB below /tmp. Exits
 // with status 1 if a program fails or gives a wrong result; such a row has no figure.

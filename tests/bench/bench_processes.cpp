@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // One tracker and many processes that map the same libraries: files are opened once, and a process
 // costs only its regions.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // PyPy logs: totals of a gigabyte, compared with counting its lines and with a script.
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "bench/c_unwinder.hpp"
 
 #include <algorithm>

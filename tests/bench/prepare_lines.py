@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Makes the inputs of bench_lines.cpp unless they exist: prepare_lines.py DIR
 
 A program of 40 units with about 45 MB of .debug_info (takes some minutes), and random addresses in

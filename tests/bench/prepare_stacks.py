@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Records the inputs of bench_stacks.cpp unless they exist: prepare_stacks.py DIR
 
 Prints what cannot be recorded on this machine, and why.

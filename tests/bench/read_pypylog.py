@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Totals of a PyPy log with hexadecimal ticks, as a script would compute them: read_pypylog.py LOG
 
 Ticks of each loop by its jit-profile sections, and of each category without its inner sections.

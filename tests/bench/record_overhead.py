@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Compares `perfmap record` with plain perf record: record_overhead.py PERFMAP [PAIRS]
 
 Both run perf with the same options and the same environment, in alternation, for a Node.js and a C++

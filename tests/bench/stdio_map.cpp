@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "bench/stdio_map.hpp"
 
 #include <cinttypes>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Builds the wheel and the sdist of the Python package offline, installs them into fresh virtual
 environments, and runs the package's tests there: python_package.py SOURCE TESTS VERSION PROGRAM LIBRARY..."""
 import os

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # The Python package's annotations are complete and fit together, also for Python 3.9:
 # python_types.sh SOURCE CACHE. Exit status 77: no mypy is installed.
 set -eu

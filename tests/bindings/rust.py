@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Builds the Rust crates offline and runs their tests: rust.py SOURCE TARGET LIBRARY...
 
 Exit status 77: no cargo or no rustc is installed.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """perfmap-sys declares every function, struct and number of the headers, as they do:
 rust_declarations.py CRATE INCLUDE. Offsets and sizes are compared by the crate's own test."""
 import pathlib

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Shared by the tests of the C interface. */
 #ifndef PERFMAP_TEST_CHECK_H
 #define PERFMAP_TEST_CHECK_H

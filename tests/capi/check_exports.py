@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The C header, the version script, the library and the C tests must name the same functions:
 check_exports.py HEADER[:HEADER] SCRIPT LIBRARY TEST..."""
 import re

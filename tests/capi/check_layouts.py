@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The tables of layouts say what a C compiler says about every member of every struct in the
 headers: check_layouts.py CC PRINT_LAYOUTS INCLUDE"""
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The stacks that a program in C gets of a recording are those of `perfmap stacks`:
 check_recording.py PERFMAP USE_RECORDING RECORDING SYMFS NODE
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """libperfmap-writer needs libc alone, and is small: check_writer.py SHARED STATIC CC"""
 import pathlib
 import re

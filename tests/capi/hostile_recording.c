@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Damages a recording and a copy of /proc/kallsyms, and passes them to every function for them:
  * hostile_recording CASE RECORDING SYMFS. All must answer with a status that is no bug, and end.
  * Compiled as strict C99. */

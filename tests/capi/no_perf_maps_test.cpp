@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The variant for systems without perf maps: all calls succeed and nothing is written.
 
 #include <filesystem>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The readers while memory is exhausted: each allocation of a call fails in turn (malloc and its
  * relatives are replaced here, for the libraries, too), once that one alone and once all from there
  * on. The call answers NO_MEMORY or succeeds, the process lives, and the same call succeeds

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Prints the tables of layouts, one member a line: see check_layouts.py. */
 #include "check.h"
 #include "perfmap_profile.h"

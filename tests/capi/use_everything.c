@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Uses every function of perfmap.h; compiled as strict C99. Run in a separate directory. */
 #include <errno.h>
 #include <perfmap.h>

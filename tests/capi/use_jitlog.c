@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Uses every perfmap_jitlog_* function; compiled as strict C99. Run in a separate directory. */
 #include <perfmap.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Uses every function of perfmap_profile.h for recordings; compiled as strict C99:
  * use_recording RECORDING SYMFS FOLDED SCRIPT. Writes the stacks as folded text, line by line on
  * standard output, and once as perf-script, for check_recording.py to compare. After a line "-",

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Uses every function of perfmap_profile.h for stacks; compiled as strict C99. */
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Uses every function for the process's own map. */
 #include <errno.h>
 #include <perfmap.h>

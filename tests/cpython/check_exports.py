@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """libperfmap-cpython.so must export the six functions that its header declares and nothing else:
 check_exports.py HEADER LIBRARY"""
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Checks libperfmap-cpython.so through ctypes, with the assertions of CPython's own tests of perf
 maps and trampolines: from_python.py LIBPERFMAP LIBPERFMAP_CPYTHON"""
 import ctypes

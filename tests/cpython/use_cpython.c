@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Calls CPython's functions from C as documented, with the process's own map in /tmp. */
 #include <errno.h>
 #include <perfmap/cpython.h>

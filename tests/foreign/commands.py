@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The other commands, of a recording of another machine with code made at run time."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What probe/probe.c writes: read, and made into a recording of perf."""
 import dataclasses
 import pathlib

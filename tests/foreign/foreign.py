@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Unwinds samples of programs of other machines: foreign.py PERFMAP MACHINE [--examples FILE]
 
 Programs of each variant sample themselves with qemu-user; their samples become recordings of perf,

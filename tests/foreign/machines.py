@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The machines and the variants of programs that are sampled, and how many of their stacks have to be
 right. Shares are in percent, and chance is allowed for (three standard deviations). If rules for
 unwinding are added, raise the shares to the goals."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What the stack of a sample is, and how far a stack that was found agrees with it.
 
 Two witnesses: libgcc's backtrace, which has every frame but fails in code without rules, and the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Any bytes are an archive of a recording directory, or are refused with a reason. The files of one
 // have names that are one component of a path, each once, and exactly the stated number of bytes,
 // within the limits. Reading in other pieces gives the same files.

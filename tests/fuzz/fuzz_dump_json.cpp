@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The JSON of any dump converts back to the same bytes. Merging is idempotent. A dump made from
 // JSON also survives the round trip.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Any bytes are a list of .NET images: each line is an image or one finding, and an image is made
 // of the bytes of its line.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Any bytes are a jitdump: records are within the file and in order, and the results of a timeline
 // and the details of LOADs refer only to those records.
 

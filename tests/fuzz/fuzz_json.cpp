@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // JSON that is accepted gives a map whose JSON gives the same entries again.
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Any bytes are a manifest of a snapshot or are refused. A manifest survives a round trip, and no
 // path in it leads out of the snapshot. The same bytes as the description of a recording directory
 // name only files in it.

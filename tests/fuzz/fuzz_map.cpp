@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Any bytes are a map: reading, look-ups and tidying agree with each other.
 
 #include <cstdint>

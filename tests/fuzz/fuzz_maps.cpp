@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Any bytes are a memory map: its regions are sorted, do not overlap, and are found by address.
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Any bytes are a profile or are refused. A named profile is a profile again, and naming it again
 // finds no further JIT code.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Any bytes are a recording or are refused. Records are within the input or its expanded parts, are
 // ordered by time unless they are counted as late, and contain their fields. A second reader gives
 // the same records.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What unwinding reads of files without call frame information: Arm's tables, RISC-V's prologues,
 // and the code that ends signal handlers. The first byte selects one of them. Rules are about
 // registers of the machine, hold at the address, and are the same when they are read again.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Runs a fuzz target on saved inputs without libFuzzer: regression FILE...
 
 #include <cstdint>

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # Installs the build tree into a prefix, and builds and runs the examples against it, with
 # find_package and with pkg-config: run.sh BUILD SOURCE WORK
 set -eu

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """perfmap as a part of another project adds libraries, and nothing else: subproject.py SOURCE WORK
 
 No test, benchmark, program, install rule, cached setting or compile option of perfmap reaches the host.

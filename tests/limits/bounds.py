@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """bounds.py MEASURED PERFMAP: inputs that try to make a command use memory and time without end, each with the
 most that it may use. Valid streams of the same formats give the same output as files."""
 import concurrent.futures

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """formats.py MEASURED PERFMAP: what each reader and each output costs on ordinary input. docs/limits.md has
 the figures."""
 import base64

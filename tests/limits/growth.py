@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """How memory and processor time of a command grow with its input.
 
     growth = Growth(measured)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Runs a command, for at most a minute of processor time, and writes what it used to a file: the
  * status of wait(2), bytes of memory at the peak, and nanoseconds of processor time. A process
  * counts as its own peak what the process that forked it held at exec, so the parent has to be as

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """shapes.py MEASURED PERFMAP: inputs made by an attacker. Their costs grow like those of ordinary ones."""
 import pathlib
 import struct

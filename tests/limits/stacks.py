@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """stacks.py MEASURED PERFMAP TRACKER: what recordings with many changes of memory and many
 processes cost `perfmap stacks`, `perfmap doctor` and the tracker of the C interface. Also, that
 files that are missing are one line of warnings."""

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Reads events as lines, gives them to a tracker, and asks for the address space of each sample:
  *   c PID NAME, e PID NAME (exec), f PID PARENT, m PID BEGIN SIZE PROTECTION NAME, s PID ADDRESS */
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Compares `perfmap annotate` with `perf annotate --stdio` of the injected recording of a Node.js
 process and of a C++ program, and checks it without Capstone: annotate.py PERFMAP
 

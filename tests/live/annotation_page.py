@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Tests the page of `perfmap annotate --format html`, and the code in that of `perfmap stacks --code`, in headless
 Chromium: annotation_page.py PERFMAP [FOLDER]
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """examples/profiler.c, a profiler in C, finds the stacks that `perf record` and `perfmap stacks` find in the same
 process at the same time: c_profiler.py PERFMAP PROFILER PROFILED"""
 import collections

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The size limit of maps (max_bytes), and the callback that is called when it is reached (on_full).
 
 #include <atomic>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Tests the page of `perfmap stacks --baseline` in headless Chromium: comparison_page.py PERFMAP [FOLDER]
 
 The page shows the samples of the folded output of both recordings. With FOLDER, saves pictures there.

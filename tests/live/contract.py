@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """docs/cli.md, sentence by sentence: contract.py PERFMAP
 
 Each function checks the sentences that it is given as the page has them. A sentence without a

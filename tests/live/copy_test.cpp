@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // MapWriter::copy() into a map that another process writes to, that is at its size limit, or that
 // has no room left.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Another process writes just after a short write of ours. The engine then calls lseek(2) to find
 // the end of its incomplete line; this program defines lseek() and lets the other process write in
 // it.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Runs `perfmap doctor` on running processes of real runtimes: doctor.py PERFMAP
 
 Exit status 77: no runtime is installed.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Runs `perfmap doctor` on recordings, and checks that each printed fix works if it is pasted into
 a shell: doctor_recording.py PERFMAP
 

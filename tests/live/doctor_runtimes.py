@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Pastes what `perfmap doctor` proposes for runtimes from Debian and npm: doctor_runtimes.py PERFMAP
 
 Each is started without options for names. The proposed command is started in its place, and its code

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Reads the ELF file of a real dump with common tools: elf_image.py PERFMAP DUMP
 
 Tools that are not installed are skipped; exit status 77 if none is installed.

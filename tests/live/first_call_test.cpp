@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Children forked while another thread makes the library's first call.
 
 #include <atomic>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Tests the flame graph page in headless Chromium: flame_page.py WRITE_STACKS
 
 Uses mouse and keyboard. The numbers that the page shows are those of the text that it was made of,

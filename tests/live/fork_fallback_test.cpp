@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A kernel without MADV_WIPEONFORK: children are detected by getpid(2) and the handlers of fork(2).
 // A file system without O_TMPFILE: copies have hidden names until they are complete. A seccomp
 // filter simulates both.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Forks in host processes that have fork handlers or writers of their own, blocked writers, or
 // descriptors that other code closes.
 

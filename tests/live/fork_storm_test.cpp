@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Forks while threads write: every line of every file is accounted for, whatever the threads were
 // doing at the fork.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Maps of processes that fork, and own maps that were replaced by links and other files.
 
 #include <cerrno>

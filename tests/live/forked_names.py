@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Compares names in recordings of processes that fork and exec with perf's, frame by frame:
 forked_names.py PERFMAP INTERPRETER WORKERS
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """gdb unwinds through JIT code with the ELF file of a jitdump, but not without it:
 gdb_backtrace.py PERFMAP JIT_PROCESS
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Runs the commands of docs/guides: guides.py PERFMAP [PAGE...]
 
 A page is a Markdown file. A line `NAME`: before a code block says that the block is the file NAME.

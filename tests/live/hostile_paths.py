@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Paths with control characters never reach a terminal, nor begin a line: hostile_paths.py PERFMAP
 
 Every command is run on files whose names have escape sequences, a newline, and characters that change

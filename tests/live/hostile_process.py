@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Root examines a hostile process, whose user has replaced its files: hostile_process.py PERFMAP
 
 Each command must end within five seconds, open no file outside of the process's root (checked with

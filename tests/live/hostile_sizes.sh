@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # Inputs of extreme size: hostile_sizes.sh PERFMAP
 # Each command has limits of address space and time, far above its needs.
 set -eu

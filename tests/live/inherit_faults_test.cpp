@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A child's own map that cannot be created, or not completely.
 
 #include <cerrno>

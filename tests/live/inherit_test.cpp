@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A child's map that begins with its parent's entries: when it is created, and from what.
 
 #include <dirent.h>

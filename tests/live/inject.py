@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Reads the output of `perfmap inject` with perf, and compares it with that of `perf inject --jit`:
 inject.py PERFMAP
 

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # Hostile programs for the example interpreter: interpreter_hostile.sh INTERPRETER
 # Each must end within a minute, with the expected status and last line of output.
 set -eu

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # perf names the functions of an interpreter that uses trampolines, in the order of their calls,
 # with frame pointers and a map, and with unwinding and a dump:
 # interpreter_perf.sh INTERPRETER PROGRAM

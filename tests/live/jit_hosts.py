@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Records hosts of JIT code with perf, and compares the names of its frames sample by sample, as perf
 and as perfmap print them: jit_hosts.py luajit|python|rust|interpreter PERFMAP SOURCE LIBPERFMAP
 LIBPERFMAP_PROFILE INTERPRETER

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Usage: jit_process DUMP. Writes a jitdump of generated code, then stops at a breakpoint in it.
 // x86-64 only.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The jitdump writer with many threads, killed, out of room, and interrupted by signals.
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A process's own dump in its children, for each fork policy.
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Opening a jitdump: existing files, refused files, and children.
 
 #include <cerrno>

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # perf reads names, lines and unwinding information of a dump that our library wrote, after
 # `perf inject` and after `perfmap inject`: jitdump_perf.sh JIT PERFMAP
 # Exit status 77: perf is not installed, or may not record.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The bytes that the jitdump writer produces, and what it refuses.
 
 #include <elf.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Checks the log that examples/jitlog.c writes, with an independent reader in which entering a loop
 leaves the previous one: jitlog_example.py JITLOG"""
 import collections

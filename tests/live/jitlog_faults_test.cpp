@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Loop logs of processes that are killed, out of room, or interrupted by signals.
 
 #include <array>

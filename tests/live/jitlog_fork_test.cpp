@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A loop log in a process's children, for each fork policy.
 
 #include <atomic>

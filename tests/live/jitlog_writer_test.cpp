@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Contents of loop logs, written by one thread and by several.
 
 #include <atomic>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Compares names of kernel frames, without --kallsyms, with perf script: kernel_names.py PERFMAP
 
 Exit status 77: perf is not installed or may not record the kernel, or /proc/kallsyms shows no

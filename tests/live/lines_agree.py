@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Compares source lines with those of llvm-symbolizer: lines_agree.py PRINT_FRAMES [PROGRAM]
 
 Takes random addresses of a generated program (tests/support/make_program.py), or of PROGRAM. For

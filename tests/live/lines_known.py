@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Checks print_frames where the correct result is known: lines_known.py PRINT_FRAMES
 
 A program of two units has labels in inlined code; the line of each is known from the source. The

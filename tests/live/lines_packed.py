@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Source lines of compressed and packaged debug information: lines_packed.py PRINT_FRAMES
 
 The results for random addresses of a generated program (tests/support/make_program.py) do not

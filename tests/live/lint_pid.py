@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Runs `perfmap lint PID` on living processes: lint_pid.py PERFMAP
 
 Compares only findings of the rules about processes. Each run must end within five seconds.

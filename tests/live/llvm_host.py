@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Records an LLVM ORC host with perf: llvm_host.py PERFMAP LIBRARY INCLUDE [LINK_OPTION...]
 
 Compares names of JIT code frame by frame. With a jitdump, `perfmap stacks` must print the names of

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """A process has mapped thousands of jitdumps: many_dumps.py PERFMAP
 
 Each command that reads the files of a process reads the first ones, says once that there are more, and takes

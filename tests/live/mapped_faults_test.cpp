@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The mapped writer with other writers, in forked processes, and out of room.
 
 #include <array>

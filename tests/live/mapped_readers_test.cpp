@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What readers find while the mapped writer writes, and after it was killed.
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The mapped writer: contents of the file while it writes, and after it was closed.
 
 #include <algorithm>

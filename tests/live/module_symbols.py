@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Compares symbols of real ELF files with readelf and addr2line:
 module_symbols.py SYMBOLS_OF FILE...
 

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # Commands on a running Node.js process: node.sh PERFMAP. Exit status 77: node is not installed.
 set -eu
 perfmap=$1

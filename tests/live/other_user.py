@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Root records another user's programs: other_user.py PERFMAP
 
 No frame that perf names may be unnamed, while the program lives and after it has ended. Files that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Independent decoders read `stacks --format otlp`, and find what jsonl has: otlp.py PERFMAP PROTOBUFJS
 
 protoc decodes the file and encodes it again to the same bytes; protobufjs (npm; PROTOBUFJS is its directory) decodes

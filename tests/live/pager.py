@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`perfmap report` on a terminal: colours, the width, and the pager: pager.py PERFMAP"""
 import os
 import pathlib

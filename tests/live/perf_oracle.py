@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Compares `resolve --overlap perf` with perf: perf_oracle.py PERFMAP
 
 Looks up addresses in random maps, with `perf script` on a synthetic recording and with perfmap. Exit

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Non-blocking pipes that accept only a part of a write.
 
 #include <fcntl.h>

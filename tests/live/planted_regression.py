@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`perfmap report --baseline` names a function that makes a program take 10 % longer, in three runtimes, and nothing
 in recordings of one program: planted_regression.py PERFMAP
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Root records PostgreSQL's LLVM JIT, which runs as another user: postgres_jit.py PERFMAP
 
 Without options, perfmap doctor says which the server needs. With these, no frame that perf names after

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Prints functions and lines of addresses in llvm-symbolizer's format, for comparison: print_frames
 // FILE [OPTION…], with one hexadecimal address per line on standard input.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Root examines a process that has mounted files of root over its own: process_rights.py PERFMAP
 
 An unprivileged process can do so in user and mount namespaces of its own. Root's commands must print

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // ProcessTracker with living processes: mappings, forks, exec, and exit.
 
 #include "perfmap/profile/process_tracker.hpp"

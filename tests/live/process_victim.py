@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The process that resolve_process.py examines: process_victim.py MODE DIRECTORY [LIBRARY]
 
 Maps code, prints addresses as JSON, and waits for the end of its standard input, or for a line

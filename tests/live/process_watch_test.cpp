@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // ProcessWatch with living processes that write maps and dumps.
 
 #include "perfmap/profile/process_watch.hpp"

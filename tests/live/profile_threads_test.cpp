@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Thread safety of modules, caches and trackers, as the headers promise it. For TSan.
 
 #include <atomic>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Spends its time in one function, which it calls in three ways, without frame pointers. Runs until
  * it is killed. */
 static volatile unsigned long sink;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Progress messages of long work on a terminal: progress.py PERFMAP"""
 import os
 import pathlib

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Records a program that PyPy runs, with its log: pypylog.py PERFMAP
 
 Every sample in the machine code of a loop or bridge must have the name and line of the log: in

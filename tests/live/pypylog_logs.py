@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Converts all real logs of PyPy in the tree to maps: pypylog_logs.py PERFMAP
 
 Each loop and bridge with an address must have its name in the map.

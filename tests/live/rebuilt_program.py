@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A recording keeps the names of a program that is built again, stripped or removed: rebuilt_program.py PERFMAP
 
 Exit status 77: gcc is not installed, or perf cannot record.

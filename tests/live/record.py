@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Records programs of real runtimes with `perfmap record`: record.py PERFMAP
 
 Each program spends known shares of its time in three functions. record_cases.py has the tests that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Archives of recordings, and recordings as sources: record_archive.py PERFMAP
 
 Exit status 77: perf cannot record.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """How `perfmap record` begins and ends, and what it leaves: record_cases.py PERFMAP
 
 Exit status 77: perf cannot record.

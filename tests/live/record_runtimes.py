@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Records programs of further runtimes with `perfmap record`: record_runtimes.py PERFMAP [--measure]
 
 Each program spends 50, 30 and 20 % of its time in three functions. The table has what a recording without

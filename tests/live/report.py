@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The numbers of `perfmap report` are those of `go tool pprof -top` and of `perf report --children`, to the sample:
 report.py PERFMAP
 

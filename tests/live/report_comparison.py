@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`perfmap report --baseline` finds what changed in a program, and nothing in recordings of the same program:
 report_comparison.py PERFMAP
 

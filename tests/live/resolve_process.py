@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """resolve --pid names all kinds of code of living processes, and reports why other addresses have
 no name: resolve_process.py PERFMAP"""
 import http.server

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """resolve --pid with real runtimes: resolve_runtimes.py PERFMAP LIBPERFMAP_CPYTHON
 
 Compares random addresses of all executable memory with the runtime's map, and in ELF files with

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Compares frames of programs and runtimes that are recorded now with perf's: return_addresses.py
 PERFMAP
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A pid that is reused, in a pid namespace where the next pid can be chosen.
 
 #include <fstream>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Root writes into a directory like /tmp, where another user has planted links and files:
 shared_directories.py PERFMAP
 

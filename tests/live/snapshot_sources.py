@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Every command accepts the directory of a snapshot, or reports in one line why not:
 snapshot_sources.py PERFMAP"""
 import json

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Snapshots of living processes, and Garbage with living processes.
 
 #include "perfmap/profile/snapshot.hpp"

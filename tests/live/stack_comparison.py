@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`perfmap stacks --baseline` has the samples that each recording has alone: stack_comparison.py PERFMAP
 
 The oracle is the folded output of each recording, which is written separately.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Tests the command `stacks`: stacks_command.py PERFMAP FUZZ_CORPUS
 
 All formats contain the same samples as the perf-script text; the number of threads does not change

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """All formats of stacks contain the same samples as perf's text: stacks_formats.py WRITE_STACKS"""
 import pathlib
 import subprocess

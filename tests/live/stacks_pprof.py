@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Go's pprof reads our profiles, with the samples and names of perf's text: stacks_pprof.py
 WRITE_STACKS"""
 import collections

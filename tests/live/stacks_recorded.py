@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Checks stacks of programs that perf records now: stacks_recorded.py PERFMAP
 
 Stacks reach the root, callers are those in the source, and frames that perf finds are among ours.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Stitching completes truncated stacks correctly: stacks_stitched.py STITCH_CHECK"""
 import pathlib
 import re

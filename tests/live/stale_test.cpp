@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Entries that an earlier process with the same pid left: when they are removed, and when not.
 
 #include <cerrno>

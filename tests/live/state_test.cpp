@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The process's own map: concurrent use by threads, exit, and children.
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Truncates the stack copies of a recording, stitches the stacks, and compares them with those of
 // the whole copies: stitch_check PERF_DATA KIB...
 //

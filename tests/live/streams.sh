@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # Output that cannot be written, and closed standard descriptors: streams.sh PERFMAP
 set -eu
 perfmap=$(realpath "$1")

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Prints the symbols of addresses in an ELF file: symbols_of FILE DEBUG_DIRECTORY < ADDRESSES
 // Each line of output: the address, then the symbol's address, size and name, if there is one.
 

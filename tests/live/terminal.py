@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Control characters in names of a map are never printed to a terminal: terminal.py PERFMAP"""
 import json
 import os

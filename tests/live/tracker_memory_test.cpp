@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Memory use of a tracker with many processes, which share their data where possible.
 
 #include <algorithm>

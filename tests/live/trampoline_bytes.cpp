@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Prints the code bytes of a machine's trampoline for a disassembler: trampoline_bytes MACHINE
 
 #include <cstdio>

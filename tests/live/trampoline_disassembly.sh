@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # Checks the trampolines of all machines with a disassembler: trampoline_disassembly.sh BYTES
 # Exit status 77: llvm-mc is not installed.
 set -eu

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Trampolines in forked children, for each fork policy of the process's own map.
 
 #include <atomic>

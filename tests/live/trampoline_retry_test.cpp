@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Trampolines that fail to compile and are tried again, and concurrent calls of compile().
 
 #include <atomic>

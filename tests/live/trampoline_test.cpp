@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Trampolines as an interpreter uses them: calls, names, activation, failures.
 
 #include <cerrno>

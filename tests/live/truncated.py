@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A map that another process truncates while it is read: truncated.py PERFMAP
 
 Every command prints no wrong name, ends, and reports the truncation in one line.

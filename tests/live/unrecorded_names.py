@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Names of code in memory whose mappings were not recorded: unrecorded_names.py PERFMAP
 
 Compares names with perf's, frame by frame: no frame that perf names may be unnamed, and names

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Thread safety of UnwindSpace: several threads unwind in one address space. For TSan.
 
 #include <algorithm>

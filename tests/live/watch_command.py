@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Tests the commands watch, snapshot and gc: watch_command.py PERFMAP SCHEMAS
 
 End of the process, signals, closed pipes, cost, and output.

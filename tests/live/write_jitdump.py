@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Tests `perfmap write --jitdump`: write_jitdump.py PERFMAP
 
 Parses the dumps by the format's specification, without our reader.

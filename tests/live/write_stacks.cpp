@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Converts the output of perf script to another format, to check profiles of realistic shape:
 // write_stacks FORMAT [merge-tiers|no-marks|pid|lines|no-times]... <SCRIPT
 // Frames in /tmp/perf-N.map or jitted-N-N.so are JIT code. A line that is neither a header nor a

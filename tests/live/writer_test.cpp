@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The map writer killed, with many threads and processes, out of room, and interrupted by signals.
 // All tests check what a reader finds in the file afterwards.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Checks that the benchmarks compile, because test runs do not build them: check_bench.py COMPILER"""
 import pathlib
 import re

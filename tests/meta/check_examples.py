@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Runs the examples of all help texts: check_examples.py PERFMAP
 
 Each runs in a folder that has the files that examples name; /tmp is that folder, and process 4242

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """All C and C++ is formatted by clang-format-16 and .clang-format. Skipped without that program."""
 import pathlib
 import shutil

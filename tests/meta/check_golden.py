@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The golden harness notices every byte, every argument and every file: runs run.py on generated
 cases and programs that differ in one thing from what is expected."""
 import os

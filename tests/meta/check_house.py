@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Every command has golden cases, a manual page, completions and a change log line. The tree contains nothing
 unrelated to the project."""
 import pathlib
@@ -44,6 +45,17 @@ for header in (path for path in FILES if path.suffix == ".hpp" and path.relative
         if name in types:
             problems.append(f"{header.relative_to(ROOT)}: {name} is also a type of {types[name].relative_to(ROOT)}")
         types[name] = header
+
+# The text of a test's input is fixed, completions come from the program, and the rest has no comments.
+LICENSED = {".cpp", ".hpp", ".c", ".h", ".def", ".py", ".sh", ".cmake", ".rs", ".js", ".css", ".html", ".lisp", ".lua",
+            ".toml", ".yml", ".yaml", ".in", ".scd", ".proto"}
+INPUTS = ("tests/golden/", "tests/wild/", "tests/fuzz/corpus/", "tests/support/recorded/", "tests/support/pypylogs/",
+          "completions/")
+for path in FILES:
+    name = str(path.relative_to(ROOT))
+    if (path.suffix in LICENSED or path.name in ("CMakeLists.txt", "dev")) and not name.startswith(INPUTS):
+        if "SPDX-License-Identifier: MIT" not in "".join(path.read_text().splitlines(True)[:3]):
+            problems.append(f"{name}: none of its first three lines is SPDX-License-Identifier: MIT")
 
 rules = set(re.findall(r'"((?:PM|JD|XF|PL|DI)\d+)"', (ROOT / "lib/include/perfmap/rules.def").read_text()))
 page = set(re.findall(r"^## ((?:PM|JD|XF|PL|DI)\d+)$", (ROOT / "docs/diagnostics.md").read_text(), re.M))

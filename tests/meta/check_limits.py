@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """check_limits.py PERFMAP: docs/limits.md has a row for each output format of the program, and for everything that
 tests/limits/formats.py measures; the tests that it names exist."""
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Runs scripts/mutants.py on a library of one function: it finds, lists, accepts and remembers
 mutants, and changes only build/mutants."""
 import pathlib

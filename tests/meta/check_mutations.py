@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """scripts/mutations.py changes only code: no comment, string, template or declaration."""
 import pathlib
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Checks the output of `perfmap pypylog` for real logs and logs with events. The JSON conforms to
 its schema and contains every category and loop that a log names. In every thread and format, the
 times of loops and outside add up exactly to the total, and so do those of categories and the rest.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """scripts/run_tests.py counts tests and skipped ones, hides runtimes, and runs three tests at a time for two
 processors. Checked on small tests."""
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Real output of to-json, info, diff, doctor, resolve and stacks, and each JSON output of the golden
 cases, conforms to docs/schema. The check itself refuses what does not conform."""
 import json

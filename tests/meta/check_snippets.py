@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """C++ blocks in docs/cpp.md, and those of C and C++ in README.md, compile. Together with examples/ they use every public
 header. Public headers compile on their own: check_snippets.py COMPILER"""
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """scripts/unity_groups.py separates files if a name of one would mean something else in the other."""
 import pathlib
 import sys

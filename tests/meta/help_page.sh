@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # Tests which text 'perfmap help COMMAND' prints: help_page.sh PERFMAP SCRATCH. Exits with 77 if there
 # is no man.
 set -eu

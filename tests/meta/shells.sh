@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # Tests completion in the real shells: shells.sh SOURCE SHELL. Exits with 77 if the shell is not
 # installed.
 set -eu

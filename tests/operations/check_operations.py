@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Compares the lists of docs/design.md, "Five operations, file by file", with the files that execute.
 
 check_operations.py BUILD: a build with line tables (-g1) of the whole tree. Each operation runs once; a

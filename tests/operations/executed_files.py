@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Prints which source files a program executes: executed_files.py PROGRAM [ARGUMENT...]
 
 Every address in the DWARF line tables becomes a breakpoint when main() starts. At the first stop in

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Address spaces over time, compared with a byte-by-byte replay of the events.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Archives against GNU tar: each reads what the other writes.
 
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Random packages of split units: each unit has its own parts of the sections, and an unused id is
 // not found.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Names of inherited memory, compared with processes that copy all memory they begin with.
 
 #include <algorithm>

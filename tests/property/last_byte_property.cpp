@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Look-ups around the last byte of the address space, where the end of a range exceeds 64 bits,
 // compared with a scan in 128 bits.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Drives headless Chromium through its --remote-debugging-pipe with the standard library only:
 messages of the DevTools protocol, JSON terminated by NUL, on descriptors 3 and 4."""
 import json

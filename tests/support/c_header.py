@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Reads the structs and functions that perfmap.h and perfmap_profile.h declare, so that tests can
 compare bindings and tables with them. The headers are plain C in one style; what this does not
 understand is an error."""

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 
 // Catch2 v2 (Debian 12) or v3 (newer systems), whichever is installed.

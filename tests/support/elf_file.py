@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What tests have to know of an ELF file: sections, functions, build id, and which code has
 unwinding rules. Little-endian files only; files are those of a compiler, so nothing is checked."""
 import bisect

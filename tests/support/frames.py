@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Common to tests of source lines: addresses of a program, and the frames that tools print for
 them."""
 import random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The part of JSON Schema that docs/schema uses. A keyword that is not known here is an error."""
 import functools
 import json

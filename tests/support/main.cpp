@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Catch2 v3 comes with a main(); v2 needs one.
 #if __has_include(<catch2/catch_all.hpp>)
 #include <catch2/catch_session.hpp>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Makes a C++ program with debug information: make_program.py [--heavy] DIR UNITS [FLAG...]
 
 The same compiler gives the same program at each run.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Compares the frames of a recording that have names: in perf script, and in perfmap stacks."""
 import re
 import subprocess

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Makes the program accessible to every user: the build may be in a home directory that only its
 owner may enter."""
 import os

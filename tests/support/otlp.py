@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Reads OpenTelemetry's profiles by tests/schema/otlp-profiles.proto, with the standard library only."""
 import json
 import pathlib

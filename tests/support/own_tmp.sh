@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # Runs a test with a /tmp of its own: own_tmp.sh COMMAND...
 #
 # Perf maps and jitdumps that a test leaves in /tmp would otherwise be those of later processes with

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Recordings of perf made from records, as tests need them: perf never writes most of these."""
 import struct
 

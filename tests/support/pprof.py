@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Reads pprof profiles by the field numbers of profile.proto, with the standard library only."""
 import gzip
 

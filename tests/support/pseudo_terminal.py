@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Runs a command whose output is a terminal."""
 import fcntl
 import os

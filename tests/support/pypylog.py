@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A simple reader of PYPYLOG, to check ours: the loops and bridges, their code, and the source line
 of an address in it."""
 import re

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "support/readers.hpp"
 
 #include <algorithm>

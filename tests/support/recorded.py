@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Recordings of the small programs in tests/support/recorded, made by perf record."""
 import pathlib
 import shutil

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Programs that spend known shares of their time in three functions, recorded by `perfmap record`."""
 import concurrent.futures
 import json

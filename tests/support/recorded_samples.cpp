@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "support/recorded_samples.hpp"
 
 #include <bit>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "support/sanitizer.hpp"
 
 namespace perfmap::test {

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Checks that each format contains what perf's text of the same samples contains: with a separate
 reader for each format, and JSON Schemas for JSON. Set `written(what, format, *options)` to a
 function that returns the bytes in a format."""

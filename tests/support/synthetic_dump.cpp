@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "support/synthetic_dump.hpp"
 
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "support/tests_dir.hpp"
 
 namespace perfmap::test {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Real dumps, compared with the output of perf.
 
 #include <fstream>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a runtime that links the writers can rely on: whatever happens to its memory, its limits,
  * its descriptors and its files, the process lives and hears why. host_test SCENARIO, in an empty
  * directory; exits with 77 and a reason where the machine cannot play it. */

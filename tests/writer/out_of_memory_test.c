@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Every entry point of the writers while memory is exhausted: each allocation of a call fails in
  * turn (malloc, calloc, aligned_alloc and mmap are replaced here), once that one alone and once all
  * from there on; then with a limit of the address space. The call answers NO_MEMORY or succeeds,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Builds the wheel and the sdist of perfmap (PEP 517) with Python's standard library alone.
 
 The same sources give the same bytes. With the config setting "libraries", the shared libraries of

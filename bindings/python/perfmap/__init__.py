@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Writes, reads and queries perf maps and jitdumps, and names addresses and stacks of processes.
 
 perfmap.process_map    the calling process's own map

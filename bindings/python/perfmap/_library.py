@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Finds the libraries, loads them, and calls their C functions.
 
 The structures are made from the tables of the loaded library (perfmap_layouts()), so that they fit

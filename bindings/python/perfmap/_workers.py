@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Writes what is buffered when a worker of multiprocessing ends.
 
 Such a worker leaves by os._exit(), so the library's own handlers at exit do not run. It does run the

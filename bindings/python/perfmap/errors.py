@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """How functions of the library fail."""
 from __future__ import annotations
 

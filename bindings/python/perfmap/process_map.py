@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The calling process's own map, /tmp/perf-PID.map.
 
 There is one for each process. Any thread may call any of these functions at any time.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """For profilers: what was mapped where, when, in which process, and what addresses are called.
 
 Needs libperfmap-profile. Times are nanoseconds of any one clock; events are those of perf, in the

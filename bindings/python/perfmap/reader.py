@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Readers: maps, indexes of maps by address, timelines of jitdumps, and names."""
 from __future__ import annotations
 

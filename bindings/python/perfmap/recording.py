@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Stacks of recordings of perf, as the program perfmap makes them.
 
 The C interface has no recordings, so this runs `perfmap stacks --format jsonl`: the program that

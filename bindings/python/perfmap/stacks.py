@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Call stacks, from the registers of threads and copies of their stacks."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Writers of maps, jitdumps and logs of loops, at any path. Any thread may use any of them."""
 from __future__ import annotations
 

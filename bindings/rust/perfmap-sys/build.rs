@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Links libperfmap: from the directories of PERFMAP_LIBRARY_PATH (with ':' between them), or from
 //! where pkg-config says, or from where the linker looks.
 use std::env;

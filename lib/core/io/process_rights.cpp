@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "perfmap/process_rights.hpp"
 
 #include <algorithm>

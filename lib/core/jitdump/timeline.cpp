@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "perfmap/timeline.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "lint/checks.hpp"
 #include "perfmap/index.hpp"
 #include "perfmap/lint.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Compiled with -mavx2 where the compiler has it; search() decides at run time whether to use it.
 #if defined(__AVX2__)
 

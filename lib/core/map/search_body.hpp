@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The search itself. It is included by search.cpp (baseline) and search_avx2.cpp (wider vectors)
 // only, and is private to each.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "pypylog/pypy_lines.hpp"
 
 #include <algorithm>

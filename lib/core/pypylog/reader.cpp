@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "pypylog/reader.hpp"
 
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "perfmap/json.hpp"
 #include "perfmap/pypylog.hpp"
 #include "perfmap/text.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "report/loop_page.hpp"
 
 #include <algorithm>

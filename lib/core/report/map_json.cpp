@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <charconv>
 #include <functional>
 #include <nlohmann/json.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // CPython: py::QUALNAME:FILE (Python/perf_trampoline.c).
 
 #include "runtimes/catalogue.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Deno: V8, whose options come from a variable of Deno's own or from --v8-flags. Its names are
 // V8's. NODE_OPTIONS has no effect.
 

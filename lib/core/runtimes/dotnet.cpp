@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // .NET: `instance void [System.Linq] Ns.Type+Nested::Method(int32,int32)[OptimizedTier1]`, and
 // stubs as `stub<12> GenerateDispatchStub<owner>`, or `stub TYPE<owner>` where they are grouped.
 // Source: dotnet/runtime, src/coreclr/vm/perfmap.cpp.

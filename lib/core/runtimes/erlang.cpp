@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Erlang/OTP: $module:function/arity, $global::stub, either with "-CodeInfoPrologue" appended. In a
 // jitdump they have no dollar.
 

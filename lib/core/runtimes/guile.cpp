@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Guile: GUILE_JIT_LOG=1, or a higher number, writes a perf map. In place of names it has the
 // addresses of bytecode and the sizes of it: "0x7f1b4ddc41d8,+38". It also writes to standard
 // error.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // HHVM: PHP::[file::]function.
 
 #include "runtimes/catalogue.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // HotSpot: external method names with return type and parameters, and the names of its own code
 // blobs; agents over JVMTI: Lfoo/Bar;::baz and chains of inlined methods. Source:
 // hotspot/share/code/codeCache.cpp and the maps of OpenJDK 17; perf-map-agent's unfold options.

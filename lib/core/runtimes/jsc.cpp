@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // JavaScriptCore, as in Bun: "KIND: " and the function. Sources: WebKit's assembler/PerfLog and its
 // callers; samply's table.
 

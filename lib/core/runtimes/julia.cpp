@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Julia: julia_f_12; japi1_ and jlsys_ for other calling conventions, jfptr_ for wrappers.
 
 #include "runtimes/catalogue.hpp"

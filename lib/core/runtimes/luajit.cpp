@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // LuaJIT: TRACE_1::file.lua:12.
 
 #include "runtimes/catalogue.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Mono: "H:F (int)", "(wrapper KIND) H:F (int)"; "generic_trampoline_jit" and the like are its
 // own.
 

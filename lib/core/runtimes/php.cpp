@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // PHP 8: JIT$function, JIT$Class::method, JIT$$stub, TRACE-1$function$line.
 
 #include <algorithm>

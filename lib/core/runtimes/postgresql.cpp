@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // PostgreSQL: LLVM compiles expressions and the decoding of rows, for one query: evalexpr_0_1,
 // deform_0_3 (module, function). The server option jit_profiling_support makes LLVM write a jitdump
 // to .debug/jit below $JITDUMPDIR. jit_dump_bitcode writes the code of LLVM, which has no

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // PyPy's loops and bridges, as PYPYLOG names them: "Loop 1 (f;/t.py:1-3~#12 FOR_ITER)".
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // QEMU: guest-0x400123, and its prologue.
 
 #include "runtimes/catalogue.hpp"

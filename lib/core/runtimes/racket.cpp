@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Racket CS: its whole heap is executable, and it writes neither a map nor a dump.
 
 #include "runtimes/catalogue.hpp"

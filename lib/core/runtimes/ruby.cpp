@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Ruby's YJIT: "[JIT] label@file:line" for methods, "[JIT] label" for code of its own.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // SBCL: compiles to memory, and to a core file that it maps, and writes neither a map nor a dump.
 
 #include "runtimes/catalogue.hpp"

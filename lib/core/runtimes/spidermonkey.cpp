@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // SpiderMonkey: "KIND: " and the function. Sources: Gecko's js/src/jit/PerfSpewer.cpp; samply's
 // table.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // V8: KIND:MARK NAME FILE:LINE:COL, where KIND says what the code is and MARK how far it is
 // optimised. Source: V8's src/logging/log.cc, code-events.h and code-kind.cc, and what Node.js 20
 // writes. Its processes are recognised as Node.js.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // wasmtime: wasm[0]::function[12]::name, wasm[0]::array_to_wasm_trampoline[3]; older ones
 // wasm::wasm[0]::…
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The C++ interface of the engines: turns errno values into Result, and adds strings and objects.
 
 #include "perfmap/writer.hpp"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* perfmap/cpython.h - CPython's functions for perf maps and trampolines, for any runtime.
  *
  * libperfmap-cpython.so exports these six functions as CPython documents them, for runtimes that

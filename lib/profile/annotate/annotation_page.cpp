@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "annotate/annotation_page.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "annotate/code_finder.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "archive/tar_header.hpp"
 
 #include <algorithm>

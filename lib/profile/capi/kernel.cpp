@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "capi/handles.hpp"
 #include "perfmap/profile/source.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "capi/recording.hpp"
 
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "doctor/evidence.hpp"
 
 #include <algorithm>

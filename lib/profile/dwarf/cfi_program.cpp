@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "dwarf/cfi_program.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "dwarf/cfi_table.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "perfmap/profile/debug_index.hpp"
 
 #include <algorithm>

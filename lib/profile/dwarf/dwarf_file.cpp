@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "dwarf/dwarf_file.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "dwarf/units.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "elf/compression.hpp"
 
 #include <algorithm>

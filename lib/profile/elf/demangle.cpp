@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Source: OCaml, asmcomp/compilenv.ml (symbols) and the runtime's caml_ prefix. The results match
 // perf's tools/perf/util/demangle-ocaml.c.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "elf/elf_layout.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "elf/plt.hpp"
 
 #include <algorithm>
@@ -242,6 +243,11 @@ Address got_of(const Module& module) noexcept {
   return got != nullptr ? got->address : 0;
 }
 
+/// The code before the first entry of .plt, to which lazy entries jump. It calls the dynamic
+/// linker.
+constexpr std::string_view kHeaderName = "PLT0";
+constexpr std::size_t kMaxHeader = 32;  // aarch64; 16 bytes on x86
+
 /// An entry extends to the next one, but at most over the padding of an alignment.
 void add_entries(const Module& module, const ElfSectionFacts& section, const PltSlots& slots,
                  ParseBudget& room_for_code, std::size_t& room, std::vector<PltEntry>& out) {
@@ -251,6 +257,7 @@ void add_entries(const Module& module, const ElfSectionFacts& section, const Plt
   const bool is_64 = module.machine() == EM_X86_64;
   const Address got = got_of(module);
   const std::size_t step = is_arm ? 4 : 8;
+  bool is_first = true;
   for (std::size_t at = 0; at < code.bytes.size();) {
     const auto entry = is_arm ? aarch64_entry(code, at) : x86_entry(code, at, is_64, got, slots);
     if (!entry) {
@@ -261,6 +268,12 @@ void add_entries(const Module& module, const ElfSectionFacts& section, const Plt
     const std::string_view name = slots.function_of(entry->slot);
     if (name.empty() || name.size() > room) continue;
     room -= name.size();
+    const bool follows_header = is_first && entry->offset != 0 && entry->offset <= kMaxHeader;
+    if (follows_header && section.name == ".plt") {
+      out.push_back(
+          {AddressRange::clamped(section.address, entry->offset), std::string(kHeaderName)});
+    }
+    is_first = false;
     out.push_back({AddressRange::clamped(section.address + entry->offset, at - entry->offset),
                    std::string(name) + "@plt"});
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <string>
@@ -11,7 +12,7 @@ namespace perfmap {
 /// A PLT entry: a few instructions that jump through a slot which the dynamic linker fills.
 struct PltEntry {
   AddressRange range;
-  std::string name;  ///< FUNCTION@plt
+  std::string name;  ///< FUNCTION@plt; PLT0: the code before them
 };
 
 /// The entries of the sections .plt, .plt.sec, .plt.got and .iplt. They are found by their

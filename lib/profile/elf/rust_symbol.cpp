@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "elf/rust_symbol.hpp"
 
 #include <algorithm>

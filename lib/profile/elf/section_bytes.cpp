@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "elf/section_bytes.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "elf/symbol_ranges.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "elf/symbol_table.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "elf/target.hpp"
 
 #include <elf.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "inject/elf_writer.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "inject/image_code.hpp"
 
 #include <algorithm>

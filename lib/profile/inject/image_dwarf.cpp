@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "inject/image_dwarf.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "inject/image_frames.hpp"
 
 #include <algorithm>

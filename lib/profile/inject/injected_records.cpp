@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "inject/injected_records.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "perfmap/profile/module.hpp"
 
 #include <algorithm>

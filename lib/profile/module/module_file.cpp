@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "module/module_file.hpp"
 
 #include <cerrno>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "perfdata/file_header.hpp"
 
 #include <algorithm>

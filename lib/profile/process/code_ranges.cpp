@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "process/code_ranges.hpp"
 
 #include <algorithm>

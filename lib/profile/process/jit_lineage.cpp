@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "process/jit_lineage.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "process/proc_text.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "perfmap/profile/process_tracker.hpp"
 
 #include <algorithm>

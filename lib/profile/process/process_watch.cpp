@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "perfmap/profile/process_watch.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "process/region_tree.hpp"
 
 #include <iterator>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "perfmap/profile/symbolizer.hpp"
 
 #include <algorithm>

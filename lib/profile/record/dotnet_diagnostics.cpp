@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The diagnostic IPC protocol of .NET on Linux. Source: dotnet/diagnostics,
 // documentation/design-docs/ipc-protocol.md.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The attach protocol of HotSpot on Linux. Sources: OpenJDK,
 // src/jdk.attach/linux/classes/sun/tools/attach/VirtualMachineImpl.java and
 // src/hotspot/os/posix/attachListener_posix.cpp.

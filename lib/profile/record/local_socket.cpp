@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "record/local_socket.hpp"
 
 #include <algorithm>

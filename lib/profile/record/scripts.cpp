@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "record/scripts.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "report/counted_stacks.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "report/lost_names.hpp"
 
 #include <cmath>

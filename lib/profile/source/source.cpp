@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "perfmap/profile/source.hpp"
 
 #include <algorithm>

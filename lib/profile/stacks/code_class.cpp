@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "stacks/code_class.hpp"
 
 namespace perfmap {

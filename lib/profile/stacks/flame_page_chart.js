@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A chart: a canvas that shows a tree as rows of boxes, of which only those in sight are drawn.
 
 const ROW = 21;

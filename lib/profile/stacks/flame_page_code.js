@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The code of the selected function beside the views, if the page has it.
 
 const codePanel = byId("code");

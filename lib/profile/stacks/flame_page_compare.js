@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Two recordings: their samples in one tree, and how to show what changed from the baseline.
 
 const baseline = data.baseline ?? null;

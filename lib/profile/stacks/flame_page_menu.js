@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The menu of a function or module.
 
 const menu = byId("menu");

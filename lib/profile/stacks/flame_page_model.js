@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The data of the page: functions, processes, threads and counted samples.
 
 const byId = (id) => document.getElementById(id);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The page's controls and keys, and its start.
 
 let noteTimer = 0;

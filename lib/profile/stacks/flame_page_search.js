@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Search: which functions and labels match. A regular expression runs in a worker with a time limit,
 // because some need longer than anyone waits, and a script cannot stop one that it runs itself.
 

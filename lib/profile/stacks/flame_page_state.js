@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The state of the page, what follows from it, and the address that contains it.
 
 const CHOICES = {

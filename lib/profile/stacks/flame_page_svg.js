@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The charts of a view as an SVG file, with all of their rows. Each box has its name and numbers as a
 // title.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The table of functions, with their own samples and those of stacks that they are in.
 
 const TABLE_STEP = 100; // rows at once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The time strip: when samples were taken, by thread or as a heat map, and the selected range.
 
 const STRIP_ROWS = 6;        // threads that have a row of their own at first

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Trees of boxes. A node's number is above that of its parent, and node 0 is the root.
 
 // Parents and keys of nodes, with a hash table that finds a child by its key.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The views of the state: charts, table, legend, time strip, and the details of a function.
 
 const chartCallbacks = (chartOf, zoom) => ({

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "stacks/frame_symbolizer.hpp"
 
 #include <algorithm>

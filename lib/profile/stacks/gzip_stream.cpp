@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "stacks/gzip_stream.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "stacks/pprof_message.hpp"
 
 #include <charconv>

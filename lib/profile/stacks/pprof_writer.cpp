@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <protozero/pbf_writer.hpp>
 
 #include "stacks/gzip_stream.hpp"

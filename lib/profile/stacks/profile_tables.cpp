@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "stacks/profile_tables.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "stacks/recorded_processes.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "stacks/sample_unwinder.hpp"
 
 #include <algorithm>

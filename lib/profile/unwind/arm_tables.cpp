@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "unwind/arm_tables.hpp"
 
 #include <bit>

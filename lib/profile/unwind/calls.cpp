@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "unwind/calls.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "unwind/code_bytes.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "unwind/jit_cfi.hpp"
 
 #include "elf/target.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "base/machines.hpp"
 #include "unwind/machine_registers.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "unwind/riscv_prologue.hpp"
 
 #include <algorithm>

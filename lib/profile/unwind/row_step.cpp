@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "unwind/row_step.hpp"
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "unwind/signal_return.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "unwind/stack_switch.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "perfmap/profile/unwinder.hpp"
 
 #include <algorithm>

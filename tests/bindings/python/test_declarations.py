@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What the package declares of the C interface is what the headers declare."""
 import ctypes
 import pathlib

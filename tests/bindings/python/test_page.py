@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The examples in docs/bindings.md answer what the page says."""
 import contextlib
 import doctest

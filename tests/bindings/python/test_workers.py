@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """No entry of a worker of multiprocessing is lost: each start method, each mode of writing."""
 import collections
 import concurrent.futures

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Code that is made at run time, for aarch64: functions without frame records, and the jitdump that
    names and describes them. */
 #define _GNU_SOURCE

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A program that samples itself: probe_begin() starts a timer whose handler writes the interrupted
    registers, the stack, and what is known of the callers. dump.py reads what it writes. */
 #ifndef PROBE_H

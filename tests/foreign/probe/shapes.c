@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Functions with frames of all kinds: shapes OUTPUT SAMPLES SECONDS. With WITH_JIT also code made
    at run time: shapes OUTPUT SAMPLES SECONDS FOLDER has its jitdump in the folder. Compile with
    -fno-builtin. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What C++ adds: exceptions, virtual functions, callbacks of templates, destructors.
 // shapes_cpp OUTPUT SAMPLES SECONDS
 #include <algorithm>

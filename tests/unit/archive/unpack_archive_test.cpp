@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Archives of recording directories: what is unpacked, and each trap.
 
 #include <algorithm>

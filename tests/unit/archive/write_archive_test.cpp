@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Archives that are written.
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Which files the doctor finds and trusts, and whether perf would use them.
 
 #include <fcntl.h>

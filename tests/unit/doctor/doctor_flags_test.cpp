@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // How flags and variables that a runtime already has change the advice.
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What the doctor reports about CPython's code in a recording, and which flags it proposes.
 
 #include <ctime>

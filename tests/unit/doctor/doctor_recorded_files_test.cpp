@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Which files the doctor finds for a recording, whether they are used, and what it advises.
 
 #include <ctime>

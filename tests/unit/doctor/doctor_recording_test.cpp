@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "doctor/recording.hpp"
 #include "perfmap/profile/doctor.hpp"
 #include "support/catch.hpp"

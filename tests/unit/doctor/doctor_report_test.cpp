@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What the doctor prints, also for processes with hostile names and contents.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Which runtime is detected, and what the doctor proposes for it.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What the doctor reports about a process of which only a snapshot exists.
 
 #include "support/fake_process.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // From which share a problem is a warning.
 
 #include "doctor/recording.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Findings about stacks that end early.
 
 #include "doctor/recording.hpp"

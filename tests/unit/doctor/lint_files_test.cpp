@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A process's files: owner, age, place, and why they were not read.
 
 #include <filesystem>

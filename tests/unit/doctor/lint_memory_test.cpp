@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What is mapped at the addresses of the entries of a process's files.
 
 #include <fstream>

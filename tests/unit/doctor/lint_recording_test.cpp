@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <ctime>
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Start options of a process's runtime that decide whether code has names.
 
 #include <chrono>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "doctor/record_command.hpp"
 
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Which users can remove a file without sudo.
 
 #include <filesystem>

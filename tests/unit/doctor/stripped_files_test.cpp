@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Findings about frames in stripped files.
 
 #include "doctor/recording.hpp"

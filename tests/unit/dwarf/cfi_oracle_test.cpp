@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "support/cfi_oracle.hpp"
 
 #include <elf.h>

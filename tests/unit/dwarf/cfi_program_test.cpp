@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "dwarf/cfi_table.hpp"
 #include "support/catch.hpp"
 #include "support/cfi_bytes.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Entries of .debug_info that are skipped on the way to functions.
 
 #include <dwarf.h>

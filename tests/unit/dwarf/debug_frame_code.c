@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 // Code with call frame information only in .debug_frame, and enough of it that a linker compresses
 // the section.
 

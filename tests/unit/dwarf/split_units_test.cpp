@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Split units: in .dwo files, selected by their ids, and in packages.
 
 #include <dwarf.h>

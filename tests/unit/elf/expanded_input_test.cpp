@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Decompression of gzip, xz and zstd: several members and frames, damage, and bombs.
 
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "elf/demangle.hpp"
 #include "support/catch.hpp"
 

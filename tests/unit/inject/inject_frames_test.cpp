@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Where perf finds the frames of JIT code in the output of inject_jit().
 
 #include <ctime>

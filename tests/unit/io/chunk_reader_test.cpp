@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "io/chunk_reader.hpp"
 
 #include <algorithm>

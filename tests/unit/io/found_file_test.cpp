@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Files that inputs name: what is refused before it is opened.
 
 #include "base/found_file.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Files of processes: where they are searched, and which are trusted.
 
 #include "perfmap/jit_paths.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "io/mapping.hpp"
 
 #include <fcntl.h>

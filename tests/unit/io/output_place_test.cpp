@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Where a file is written: which links are followed, and which files are written to.
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The rights of other processes: what may be opened with them, and that the own rights are
 // restored.
 

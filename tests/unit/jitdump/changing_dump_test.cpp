@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Jitdumps whose bytes another process changes while they are read.
 
 #include <algorithm>

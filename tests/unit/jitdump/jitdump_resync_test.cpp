@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Which bytes after damage are accepted as a record.
 
 #include <cstdint>

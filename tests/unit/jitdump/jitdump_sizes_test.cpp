@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Records whose sizes contradict each other: the existing bytes count, and the rest is reported.
 
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "perfmap/jitdump.hpp"
 
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // JD213: parsing of frames in .eh_frame.
 
 #include <elf.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "perfmap/image_list.hpp"
 #include "support/catch.hpp"
 #include "support/lint_findings.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <set>
 #include <string>
 #include <string_view>

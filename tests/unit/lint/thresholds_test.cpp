@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Thresholds of lint rules.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Batched look-ups.
 
 #include <algorithm>

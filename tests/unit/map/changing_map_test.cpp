@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Maps whose bytes another process changes while they are read: answers may be odd, but nothing is
 // read or written outside of the file's bytes, and every loop ends.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Input that tries to cost more than its size, and files that change while they are read.
 
 #include <cerrno>

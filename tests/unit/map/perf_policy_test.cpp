@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Results of perf 6.1, measured with `perf script` on these maps.
 
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Mistakes of naive readers and writers of perf maps, one test each. Of the last three traps, about
 // the path of a process's map, this file has the reader's side; hostile_test.cpp has the
 // attacker's.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Decoding of records.
 
 #include "support/recording_bytes.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Traps for naive readers of records.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Variants of a recording's header, events and features.
 
 #include "support/recording_bytes.hpp"

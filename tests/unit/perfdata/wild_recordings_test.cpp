@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Real recordings, compared with the output of perf.
 
 #include <algorithm>

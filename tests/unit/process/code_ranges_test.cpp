@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Memory that was once executable counts as code until it is unmapped or replaced, or until an
 // exec.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Files that dead processes left: which may be removed, which stay, and what attackers put in the
 // way.
 

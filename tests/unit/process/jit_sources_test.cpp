@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The perf map and the jitdumps of a process: while they grow, and across exec and reuse of pids.
 
 #include <fcntl.h>

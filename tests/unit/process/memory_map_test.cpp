@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Parsing /proc/PID/maps: fields, kinds of mappings, malformed lines, and the files shared by
 // regions.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Reading /proc/PID: from a well-behaved tree, and from one that an attacker made.
 
 #include <fcntl.h>

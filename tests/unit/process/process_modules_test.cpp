@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Opening the files of regions through one cache. Each planted process has its own tree.
 
 #include <filesystem>

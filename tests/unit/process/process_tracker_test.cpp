@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Recorded events: which process had a pid at a time, and what was mapped.
 
 #include "perfmap/profile/process_tracker.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The tree of an address space's regions: it stays balanced in any order of changes, and shares its
 // nodes.
 

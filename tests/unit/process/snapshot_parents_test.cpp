@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Snapshots of forked processes also contain what their parents wrote.
 
 #include <filesystem>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Snapshots of processes: taken, moved, opened again; and bundles made by attackers.
 
 #include "perfmap/profile/snapshot.hpp"

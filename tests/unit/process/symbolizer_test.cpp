@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The name of an address, its source, and the reason if there is none: with synthetic events and
 // files.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "perfmap/diagnostic.hpp"
 #include "perfmap/pypylog.hpp"
 #include "pypylog/pypy_lines.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "perfmap/diagnostic.hpp"
 #include "support/loop_logs.hpp"
 

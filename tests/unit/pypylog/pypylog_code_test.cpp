@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "perfmap/pypylog.hpp"
 #include "perfmap/timeline.hpp"
 #include "support/catch.hpp"

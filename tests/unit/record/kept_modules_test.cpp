@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Copies of ELF files in a recording directory.
 
 #include <filesystem>

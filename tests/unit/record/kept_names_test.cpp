@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Which files a recording copies, and which it removes.
 
 #include <chrono>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Requests to living processes, which may be anything: fake JVMs and .NET processes.
 
 #include <algorithm>

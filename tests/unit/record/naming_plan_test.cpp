@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Which variables a recorder sets for a command.
 
 #include <algorithm>

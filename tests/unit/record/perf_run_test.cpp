@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Which arguments perf record gets, and which perf has which options.
 
 #include <algorithm>

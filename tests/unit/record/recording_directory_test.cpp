@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Where a recording directory is created, and what it has.
 
 #include <cerrno>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Scripts as attackers write them.
 
 #include "record/scripts.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The list of files in recording.json.
 
 #include <string>

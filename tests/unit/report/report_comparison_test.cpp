@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "perfmap/profile/report_comparison.hpp"
 
 #include <algorithm>

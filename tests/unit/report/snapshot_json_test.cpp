@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Writing the manifest of a snapshot as JSON, and parsing it.
 
 #include "perfmap/json.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Differences of the stacks of two recordings, and how their samples are made comparable.
 
 #include "perfmap/profile/stack_comparison.hpp"

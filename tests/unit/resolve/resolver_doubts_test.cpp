@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Doubts about names from maps.
 
 #include <string>

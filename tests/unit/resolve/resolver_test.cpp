@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "perfmap/resolver.hpp"
 
 #include <string>

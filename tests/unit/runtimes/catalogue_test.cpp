@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What must hold for every row of the catalogue of runtimes.
 
 #include <algorithm>

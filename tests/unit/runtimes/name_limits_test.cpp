@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Names at the limits of what a decoder accepts.
 
 #include <string>

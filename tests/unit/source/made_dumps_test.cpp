@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Jitdumps that are made from other formats: a few bytes there may stand for megabytes of zeros.
 
 #include <functional>

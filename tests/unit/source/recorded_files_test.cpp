@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Recording directories as sources of names.
 
 #include <filesystem>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Kinds of sources, how they are opened, and which one wins.
 
 #include "perfmap/profile/source.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Streams are refused by their first bytes, and read on if these are accepted.
 
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Samples with a copy of the stack.
 
 #include <elf.h>

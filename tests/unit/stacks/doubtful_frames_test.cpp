@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // How output formats mark doubtful frames.
 
 #include <nlohmann/json.hpp>

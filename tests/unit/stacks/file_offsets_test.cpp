@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A file that is mapped in two pieces: file offsets, names and mappings of its frames.
 
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Recordings of processes that fork and exec: which names inherited memory gets.
 
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "perfmap/profile/stack_writer.hpp"
 #include "support/catch.hpp"
 #include "support/stacks.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "stacks/kernel_symbols.hpp"
 
 #include <string>

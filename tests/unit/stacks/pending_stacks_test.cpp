@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Which stacks wait, how long, and how many may wait.
 
 #include "stacks/sample_unwinder.hpp"

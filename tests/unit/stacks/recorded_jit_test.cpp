@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Which files belong to a recorded process: while it runs, and after it has ended.
 
 #include "support/recorded_world.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The main binary of a recorded process, which pprof expects as the first mapping.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Recordings of programs whose stacks are all known, read like `perfmap stacks` does.
 
 #include <algorithm>

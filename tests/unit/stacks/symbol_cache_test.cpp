@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Processes with a jitdump whose code is in anonymous memory or in files that cannot be opened.
 
 #include <string>

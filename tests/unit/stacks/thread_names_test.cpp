@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The name of a thread at the time of a sample.
 
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Code in memory that was not recorded, or was recorded as not executable: mremap() makes no event,
 // and memory from before the recording has none.
 

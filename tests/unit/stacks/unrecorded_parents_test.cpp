@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Recordings of one process with code from parents that were not recorded.
 
 #include <filesystem>

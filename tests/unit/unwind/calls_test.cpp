@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Recognising a call in the bytes before an address.
 
 #include "unwind/calls.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Truncated copies of stacks: no frame is invented, and no byte after the copy is read.
 
 #include <random>

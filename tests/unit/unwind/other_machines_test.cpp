@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What is different on machines other than x86-64, without an emulator.
 
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Which function a caller's address belongs to: with a call before it, without one, or without code
 // bytes.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "unwind/rule_cache.hpp"
 
 #include <deque>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Unwinding by call frame information, with synthetic registers and stacks.
 
 #include "support/unwind_world.hpp"

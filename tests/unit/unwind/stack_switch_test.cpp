@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Threads that change their stack.
 
 #include "unwind/stack_switch.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // JIT code in unmapped memory counts as code if the runtime's map or dump contains it.
 
 #include "support/jitdump_bytes.hpp"

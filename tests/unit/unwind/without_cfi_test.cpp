@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Code without call frame information in a file: its bytes, frame pointers, jitdumps, and scans.
 
 #include "support/jitdump_bytes.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // AppendFile and WholeFile: failed writes, copying, publishing, and filler.
 
 #include <cerrno>

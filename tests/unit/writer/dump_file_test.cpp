@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // How a process opens and locks its own dump.
 
 #include <cerrno>

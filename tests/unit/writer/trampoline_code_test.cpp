@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The bytes of the trampolines of every machine, checked on any host.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Memory of trampolines: executable, never writable at the same time, and reused as late as
 // possible.
 

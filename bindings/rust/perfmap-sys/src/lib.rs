@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The C interface of libperfmap, as `perfmap.h` declares it: that header documents all of it.
 //!
 //! With the feature `profile`, [`profile`] is that of libperfmap-profile. A test compares the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The C interface of libperfmap-profile, as `perfmap_profile.h` declares it.
 use std::mem::{size_of, zeroed};
 use std::os::raw::c_void;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The structs are laid out as the library says.
 use std::ffi::CStr;
 

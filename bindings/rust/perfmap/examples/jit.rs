@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A JIT whose functions perf names (x86-64): jit SECONDS [DIRECTORY]
 //!
 //! Writes the map of the process, or, with a directory, a jitdump.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 use std::any::Any;
 use std::cell::RefCell;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 use std::ffi::{CStr, CString};
 use std::fmt;
 use std::io;

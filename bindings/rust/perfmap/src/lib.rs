@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Writes, reads and queries perf maps (`/tmp/perf-PID.map`) and jitdumps, by libperfmap.
 //!
 //! * [`process_map`]: the calling process's own map, for a JIT.

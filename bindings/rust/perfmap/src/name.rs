@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 use std::ffi::CStr;
 
 use perfmap_sys as sys;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 use std::ptr::NonNull;
 
 use perfmap_sys::profile as sys;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The calling process's own map, `/tmp/perf-PID.map`: one for each process, for all threads.
 //!
 //! ```no_run

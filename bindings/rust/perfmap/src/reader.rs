@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 use std::ffi::CStr;
 use std::marker::PhantomData;
 use std::panic::{catch_unwind, AssertUnwindSafe};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 use std::ffi::CString;
 use std::path::Path;
 use std::ptr::{null, null_mut, NonNull};

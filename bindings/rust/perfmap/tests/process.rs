@@ -1,4 +1,5 @@
 #![cfg(feature = "profile")]
+// SPDX-License-Identifier: MIT
 
 use perfmap::{resolve, Detail, NoName, Status, Tracker};
 

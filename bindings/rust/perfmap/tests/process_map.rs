@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! One test: there is one map in each process.
 mod support;
 

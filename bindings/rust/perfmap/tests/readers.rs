@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 mod support;
 
 use std::io::Write;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <bit>
@@ -55,7 +56,7 @@ struct LoadSegment {
 enum class SymbolKind : std::uint8_t {
   function,  ///< STT_FUNC
   indirect,  ///< STT_GNU_IFUNC: the code that chooses the function
-  plt,       ///< a linkage table's entry, which is named FUNCTION@plt
+  plt,       ///< a linkage table's entry, which is named FUNCTION@plt, or PLT0 before them
   label,     ///< no type, in executable memory: assembler code
 };
 
