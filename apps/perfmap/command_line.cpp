@@ -344,18 +344,20 @@ std::vector<std::string> parser_arguments(const CLI::App& parser, int count,
   return words;
 }
 
-/// The command that a command line names, if its parser can do without the others.
-std::string_view only_command(int count, const char* const* arguments) {
-  if (count < 2) return {};
+/// The commands that a parser knows: all, one, or, as an empty name, all without their options.
+using Declared = std::optional<std::string_view>;
+constexpr Declared kAllCommands = std::nullopt;
+
+/// What the parser of a command line needs: declaring all takes longer than most look-ups.
+Declared needed_commands(int count, const char* const* arguments) {
+  if (count < 2) return "";
   const auto* const found = std::find_if(arguments + 1, arguments + count, is_command);
-  if (found == arguments + count) return {};
+  if (found == arguments + count) return "";
   const std::string_view command = *found;
-  return command == "help" || command == "completions" ? std::string_view() : command;
+  return command == "help" || command == "completions" ? kAllCommands : Declared(command);
 }
 
-/// With `only`, as much of it as that command needs: declaring all takes longer than most look-ups.
-std::shared_ptr<CLI::App> make_parser(CommonOptions& common, Action& action,
-                                      std::string_view only = {}) {
+std::shared_ptr<CLI::App> make_parser(CommonOptions& common, Action& action, Declared declared) {
   auto parser = std::make_shared<CLI::App>("", "perfmap");
   parser->set_version_flag("-V,--version", "perfmap " PERFMAP_VERSION, "Print the version");
   parser->set_help_flag("-h,--help", "Print this help");
@@ -363,8 +365,9 @@ std::shared_ptr<CLI::App> make_parser(CommonOptions& common, Action& action,
   add_common_options(*parser, common);
   refuse_values_of_flags(*parser);
   for (const Command& command : kCommands) {
-    if (!only.empty() && only != command.name) continue;
+    if (declared && !declared->empty() && *declared != command.name) continue;
     CLI::App* const app = parser->add_subcommand(command.name, command.summary);
+    if (declared == "") continue;
     app->set_help_flag("-h,--help", "Print this help");
     add_common_options(*app, common);
     CommandOptions options(*app, action);
@@ -764,7 +767,7 @@ ParsedCommandLine parse_command_line(int count, const char* const* arguments) {
   // Not on the stack: the parser refers to them for as long as it lives.
   const auto common = std::make_shared<CommonOptions>();
   const auto action = std::make_shared<Action>();
-  const auto parser = make_parser(*common, *action, only_command(count, arguments));
+  const auto parser = make_parser(*common, *action, needed_commands(count, arguments));
   result.error = misspelt_command(count, arguments);
   if (!result.error.empty()) return result;
   try {
@@ -830,7 +833,7 @@ std::vector<CommandDescription> describe(const CLI::App& parser) {
 std::vector<CommandDescription> describe_program() {
   CommonOptions common;
   Action action;
-  return describe(*make_parser(common, action));
+  return describe(*make_parser(common, action, kAllCommands));
 }
 
 }  // namespace perfmap::app

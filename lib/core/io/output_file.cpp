@@ -21,7 +21,7 @@ namespace perfmap {
 
 namespace {
 
-constexpr std::size_t kBuffer = std::size_t{256} << 10;
+constexpr std::size_t kBufferSize = (std::size_t{256} << 10) + OutputFile::kRoom;
 
 std::string link_to(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 
@@ -159,10 +159,11 @@ void OutputFile::make_private() noexcept {
 void OutputFile::protect_terminal() { shows_ = is_terminal(); }
 
 char* OutputFile::room(std::size_t max) {
-  if (buffer_.empty()) buffer_.resize(kBuffer + kRoom);
-  if (used_ + max > buffer_.size()) drain_lines();
-  if (used_ + max > buffer_.size()) drain();
-  return buffer_.data() + used_;
+  // Not zeroed: most outputs need a page or two of it.
+  if (!buffer_) buffer_ = std::make_unique_for_overwrite<char[]>(kBufferSize);
+  if (used_ + max > kBufferSize) drain_lines();
+  if (used_ + max > kBufferSize) drain();
+  return buffer_.get() + used_;
 }
 
 void OutputFile::write(std::string_view bytes) {
@@ -187,17 +188,17 @@ void OutputFile::send(std::string_view bytes) {
 
 /// Output to a terminal is written in whole lines if possible, so that no character is cut in two.
 void OutputFile::drain_lines() {
-  const std::string_view bytes(buffer_.data(), used_);
+  const std::string_view bytes(buffer_.get(), used_);
   const std::size_t end = shows_ ? bytes.rfind('\n') + 1 : used_;  // npos + 1 is 0
   const std::string rest(bytes.substr(end));
   used_ = end;
   drain();
-  rest.copy(buffer_.data(), rest.size());
+  rest.copy(buffer_.get(), rest.size());
   used_ = rest.size();
 }
 
 void OutputFile::drain() {
-  std::string_view bytes(buffer_.data(), used_);
+  std::string_view bytes(buffer_.get(), used_);
   used_ = 0;
   if (!shows_) return send(bytes);
   std::string shown;

@@ -123,7 +123,7 @@ class PERFMAP_API OutputFile {
   std::string name_;
   std::optional<OutputPlace> place_;  // nothing: written in place
   std::string temporary_;  // name beside it; empty while the file has none, and after commit()
-  std::string buffer_;
+  std::unique_ptr<char[]> buffer_;
   std::size_t used_ = 0;
 };
 
