@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <unistd.h>
 #include <unordered_map>
 #include <vector>
@@ -341,6 +342,8 @@ std::optional<Query> QueryReader::read(std::string_view line, std::string& why,
 
 /// A few addresses are answered in one pass over the lines; for more, an index is built.
 constexpr std::size_t kScanAtMost = 16;
+/// The memory is the limit beyond.
+constexpr unsigned kScanThreads = 8;
 
 ExitCode status(const ResolveOptions& options, const AnswerWriter& writer) {
   return options.strict && writer.misses() != 0 ? ExitCode::findings : ExitCode::ok;
@@ -355,7 +358,8 @@ ExitCode resolve_by_scan(const ResolveOptions& options, const std::vector<Map>& 
   std::array<bool, kScanAtMost> reused{};
   {
     const Step step(console, "scanning");
-    find_by_scan(maps, options.overlap, addresses, hits, reused, problems);
+    find_by_scan(maps, options.overlap, addresses, hits, reused, problems,
+                 std::clamp(std::thread::hardware_concurrency(), 1U, kScanThreads));
   }
   for (std::size_t i = 0; i < hits.size(); ++i) {
     Answer answer;

@@ -31,7 +31,7 @@ void check(const Map& map, Overlap overlap) {
     const EntryRef hit = index.find(entry.range.begin);
     require(static_cast<bool>(hit));
     EntryRef scanned;
-    find_by_scan({&map, 1}, overlap, {&entry.range.begin, 1}, {&scanned, 1}, ignored);
+    find_by_scan({&map, 1}, overlap, {&entry.range.begin, 1}, {&scanned, 1}, {}, ignored);
     require(scanned == hit);
   });
   const std::string tidy = portable_text(index.compact());

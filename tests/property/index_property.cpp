@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "map/map_scan.hpp"
 #include "perfmap/index.hpp"
 #include "support/catch.hpp"
 
@@ -145,9 +148,50 @@ TEST_CASE("one pass over the lines gives the same results as an index", "[index]
   for (std::uint64_t offset = 0; offset <= 50; ++offset) asked.push_back(random.base() + offset);
   std::vector<EntryRef> hits(asked.size());
   Diagnostics ignored(1);
-  find_by_scan(std::span(&map, 1), policy(seed / 4), asked, hits, ignored);
+  find_by_scan(std::span(&map, 1), policy(seed / 4), asked, hits, {}, ignored);
   for (std::size_t i = 0; i < asked.size(); ++i) {
     CHECK(hits[i].line == naive_find(entries, policy(seed / 4), asked[i]));
+  }
+}
+
+TEST_CASE("parts of a map that threads scan give the same as one pass", "[index][property]") {
+  const auto seed = GENERATE(range(0u, 200u));
+  CAPTURE(seed);
+  Generator random(seed);
+  std::string text = random.lines(random.below(40));
+  for (std::uint64_t i = random.below(5); i > 0; --i) {  // malformed lines, to count
+    const std::size_t newline = text.find('\n', random.below(text.size() + 1));
+    text.insert(newline == std::string::npos ? 0 : newline + 1, "10 zz no size\n");
+  }
+  if (random.below(3) == 0 && !text.empty()) text.pop_back();
+  const Map map = map_of(text);
+  std::vector<Address> asked;
+  for (std::uint64_t offset = 0; offset <= 50; ++offset) asked.push_back(random.base() + offset);
+  std::vector<EntryRef> whole(asked.size());
+  std::vector<EntryRef> parts(asked.size());
+  const std::unique_ptr<bool[]> whole_reused(new bool[asked.size()]);
+  const std::unique_ptr<bool[]> parts_reused(new bool[asked.size()]);
+  Diagnostics of_whole(2);
+  Diagnostics of_parts(2);
+  const auto scan = [&](std::vector<EntryRef>& hits, bool* reused, Diagnostics& problems,
+                        unsigned threads) {
+    find_by_scan_of_parts({&map, 1}, policy(seed / 4), asked, hits, {reused, asked.size()},
+                          problems, threads, 1 + random.below(60));
+  };
+  scan(whole, whole_reused.get(), of_whole, 1);
+  scan(parts, parts_reused.get(), of_parts, 3);
+  CHECK(whole == parts);
+  CHECK(std::equal(whole_reused.get(), whole_reused.get() + asked.size(), parts_reused.get()));
+  CHECK(of_whole.total() == of_parts.total());
+  REQUIRE(of_whole.items().size() == of_parts.items().size());
+  for (std::size_t i = 0; i < of_whole.items().size(); ++i) {
+    const Diagnostic& expected = of_whole.items()[i];
+    const Diagnostic& found = of_parts.items()[i];
+    CHECK(expected.rule == found.rule);
+    CHECK(expected.message == found.message);
+    CHECK(expected.where.offset == found.where.offset);
+    CHECK(expected.where.line == found.where.line);
+    CHECK(expected.where.column == found.where.column);
   }
 }
 

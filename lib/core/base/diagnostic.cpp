@@ -22,6 +22,23 @@ void Diagnostics::add(const Rule& rule, const Location& where, std::string_view 
   if (count(rule)) keep({&rule, where, std::string(message), related_line});
 }
 
+Diagnostics Diagnostics::without_items() const {
+  Diagnostics empty(limit_);
+  empty.ignored_ = ignored_;
+  return empty;
+}
+
+void Diagnostics::add_all(const Diagnostics& later, std::uint64_t first_line) {
+  std::array<std::uint64_t, kRules> seen = counts_;
+  for (const Diagnostic& item : later.items_) {
+    if (++seen[item.rule->ordinal] > limit_ && limit_ != 0) continue;
+    items_.push_back(item);
+    items_.back().where.line += first_line;
+  }
+  for (std::size_t i = 0; i < kRules; ++i) counts_[i] += later.counts_[i];
+  total_ += later.total_;
+}
+
 std::uint64_t Diagnostics::count_of(const Rule& rule) const noexcept {
   return counts_[rule.ordinal];
 }

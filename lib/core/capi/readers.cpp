@@ -184,12 +184,14 @@ size_t perfmap_index_find_batch(const perfmap_index* index, const uint64_t* addr
   if (count != 0 && !perfmap::capi::is_complete(out)) return 0;
   constexpr size_t kBlock = 256;
   perfmap::EntryRef hits[kBlock];
+  std::optional<perfmap::Entry> entries[kBlock];
   size_t found = 0;
   for (size_t done = 0; done < count; done += kBlock) {
     const size_t block = std::min(kBlock, count - done);
     index->index.find_all({addresses + done, block}, {hits, block});
+    index->index.entries({hits, block}, {entries, block});
     for (size_t i = 0; i < block; ++i) {
-      const auto entry = hits[i] ? index->index.entry(hits[i]) : std::nullopt;
+      const std::optional<perfmap::Entry>& entry = entries[i];
       found += entry ? 1 : 0;
       copy_out(entry ? to_c(*entry, hits[i].map()) : perfmap_entry{}, &out[done + i]);
     }
@@ -218,7 +220,7 @@ perfmap_status perfmap_map_find_batch(const perfmap_map* map, int32_t overlap,
         if (policy == perfmap::Overlap::perf) return invalid("overlap: PERF needs an index", error);
         std::vector<perfmap::EntryRef> hits(count);
         perfmap::Diagnostics ignored(1);
-        perfmap::find_by_scan({&map->map, 1}, policy, {addresses, count}, hits, ignored);
+        perfmap::find_by_scan({&map->map, 1}, policy, {addresses, count}, hits, {}, ignored);
         *found = 0;
         for (size_t i = 0; i < count; ++i) {
           const auto entry = hits[i] ? perfmap::entry_of({&map->map, 1}, hits[i]) : std::nullopt;

@@ -22,8 +22,15 @@ struct Window {
 /// mapping.
 class ChunkReader {
  public:
+  /// The descriptor of an input that nobody has read yet, else a closed one. Readers of parts of
+  /// the input share it.
+  using File = std::shared_ptr<const Descriptor>;
+  static File file_of(const Input& input);
+
   /// `text` is the input's text or a prefix of it; `offset` is the start of a line.
-  ChunkReader(const Input& input, std::string_view text, std::uint64_t offset);
+  ChunkReader(const Input& input, std::string_view text, std::uint64_t offset)
+      : ChunkReader(file_of(input), text, offset) {}
+  ChunkReader(File file, std::string_view text, std::uint64_t offset);
 
   /// The next lines; the text is valid until the next call. Only the last line of the input may
   /// have no newline.
@@ -35,7 +42,7 @@ class ChunkReader {
 
   std::string_view text_;
   std::uint64_t offset_;
-  Descriptor fd_;
+  File file_;
   std::unique_ptr<char[]> buffer_;
   std::size_t have_ = 0;  // bytes in the buffer
   std::size_t used_ = 0;  // of those, bytes returned

@@ -467,14 +467,18 @@ constexpr std::size_t kWindow = std::size_t{256} << 10;
 
 }  // namespace
 
-ChunkReader::ChunkReader(const Input& input, std::string_view text, std::uint64_t offset)
-    : text_(text), offset_(offset), fd_(input.take_descriptor()) {
-  if (fd_.is_open()) buffer_ = std::make_unique_for_overwrite<char[]>(kWindow);
+ChunkReader::File ChunkReader::file_of(const Input& input) {
+  return std::make_shared<const Descriptor>(input.take_descriptor());
+}
+
+ChunkReader::ChunkReader(File file, std::string_view text, std::uint64_t offset)
+    : text_(text), offset_(offset), file_(std::move(file)) {
+  if (file_->is_open()) buffer_ = std::make_unique_for_overwrite<char[]>(kWindow);
 }
 
 /// The rest of the text, from the mapping.
 Window ChunkReader::rest() noexcept {
-  fd_ = {};
+  file_ = {};
   const Window window{text_.substr(offset_), offset_};
   offset_ = text_.size();
   return window;
@@ -487,8 +491,8 @@ std::size_t ChunkReader::fill() {
   used_ = 0;
   const std::uint64_t max = std::min<std::uint64_t>(kWindow, text_.size() - offset_);
   while (have_ < max) {
-    const ssize_t got =
-        ::pread(fd_.get(), buffer_.get() + have_, max - have_, static_cast<off_t>(offset_ + have_));
+    const ssize_t got = ::pread(file_->get(), buffer_.get() + have_, max - have_,
+                                static_cast<off_t>(offset_ + have_));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
     have_ += static_cast<std::size_t>(got);
@@ -497,7 +501,7 @@ std::size_t ChunkReader::fill() {
 }
 
 Window ChunkReader::next() {
-  if (!fd_.is_open()) return rest();
+  if (!buffer_ || !file_) return rest();
   const bool last = fill() == text_.size() - offset_;
   const void* const newline = ::memrchr(buffer_.get(), '\n', have_);
   const std::size_t whole =

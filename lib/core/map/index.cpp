@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <new>
+#include <thread>
 #include <vector>
 
+#include "base/parallel.hpp"
 #include "base/utf8.hpp"
 #include "map/map_scan.hpp"
 #include "map/segments.hpp"
@@ -140,6 +143,17 @@ class Answers {
       if (!first_of_map_.empty()) compare(first_of_map_[i], line);
     }
   }
+  /// Takes over the answers of a later part of the same maps.
+  void join(const Answers& later) {
+    for (std::size_t i = 0; i < best_.size(); ++i) {
+      if (later.best_[i].line != UINT64_MAX) take(best_[i], later.best_[i]);
+      if (first_of_map_.empty()) continue;
+      for (const auto& [map, first] : later.first_of_map_[i]) {
+        compare(first_of_map_[i], first.line);
+        first_of_map_[i].at(map).has_rival |= first.has_rival;
+      }
+    }
+  }
   void write_reused(std::span<bool> reused) const noexcept {
     for (std::size_t i = 0; i < best_.size(); ++i) {
       const auto& maps = first_of_map_[i];
@@ -186,29 +200,79 @@ struct Offer {
   }
 };
 
-void offer_all(std::span<const Map> maps, Answers& answers, Diagnostics& problems) {
-  for (std::size_t i = 0; i < maps.size(); ++i) {
-    const std::uint64_t tag = std::uint64_t{i} << kMapShift;
-    for_each_range(maps[i], 0, 1, problems, Offer{answers, tag});
+/// What a thread found in a part of a map.
+struct PartAnswers {
+  Answers answers;
+  Diagnostics problems;
+  std::uint64_t lines = 0;
+};
+
+/// Scans one map on several threads. `empty`: answers and problems to which nothing was added.
+void offer_in_parts(const Map& map, std::uint64_t tag, const std::vector<std::uint64_t>& ends,
+                    unsigned threads, const PartAnswers& empty, Answers& answers,
+                    Diagnostics& problems) {
+  std::vector<PartAnswers> parts(ends.size(), empty);
+  const ChunkReader::File file = ChunkReader::file_of(map.input());
+  std::atomic<std::uint64_t> bytes_read{0};
+  const auto caller = std::this_thread::get_id();
+  const auto note = [&](const Window& window) {
+    const std::uint64_t before = bytes_read.fetch_add(window.text.size());
+    if (std::this_thread::get_id() == caller) map.note_progress(before);
+  };
+  parallel_for(ends.size(), threads, [&](std::size_t i) {
+    PartAnswers& part = parts[i];
+    const std::uint64_t begin = i == 0 ? 0 : ends[i - 1];
+    part.lines = for_each_range(ChunkReader(file, map.text().substr(0, ends[i]), begin), 0,
+                                part.problems, note, Offer{part.answers, tag});
+  });
+  std::uint64_t line = 1;
+  for (const PartAnswers& part : parts) {
+    answers.join(part.answers);
+    problems.add_all(part.problems, line);
+    line += part.lines;
   }
 }
 
+/// A part whose text stays in the second-level cache for as long as it is read would be smaller;
+/// this is about a millisecond's work, beside which its own answers cost nothing.
+constexpr std::uint64_t kPartBytes = std::uint64_t{4} << 20;
+
 }  // namespace
 
-void find_by_scan(std::span<const Map> maps, Overlap overlap, std::span<const Address> addresses,
-                  std::span<EntryRef> hits, Diagnostics& problems) {
+std::vector<std::uint64_t> ends_of_parts(std::string_view text, std::uint64_t bytes) {
+  std::vector<std::uint64_t> ends;
+  for (std::uint64_t end = 0; end < text.size();) {
+    const std::size_t newline = text.find('\n', std::min(end + bytes - 1, text.size()));
+    end = newline == std::string_view::npos ? text.size() : newline + 1;
+    ends.push_back(end);
+  }
+  return ends;
+}
+
+void find_by_scan_of_parts(std::span<const Map> maps, Overlap overlap,
+                           std::span<const Address> addresses, std::span<EntryRef> hits,
+                           std::span<bool> reused, Diagnostics& problems, unsigned threads,
+                           std::uint64_t part_bytes) {
   Answers answers(overlap, maps, addresses);
-  offer_all(maps, answers, problems);
+  if (!reused.empty()) answers.look_for_reuse();
+  const PartAnswers empty{answers, problems.without_items(), 0};
+  for (std::size_t i = 0; i < maps.size(); ++i) {
+    const std::uint64_t tag = std::uint64_t{i} << kMapShift;
+    if (threads > 1 && maps[i].text().size() > part_bytes) {
+      offer_in_parts(maps[i], tag, ends_of_parts(maps[i].text(), part_bytes), threads, empty,
+                     answers, problems);
+    } else {
+      for_each_range(maps[i], 0, 1, problems, Offer{answers, tag});
+    }
+  }
   answers.write(hits);
+  if (!reused.empty()) answers.write_reused(reused);
 }
 
 void find_by_scan(std::span<const Map> maps, Overlap overlap, std::span<const Address> addresses,
-                  std::span<EntryRef> hits, std::span<bool> reused, Diagnostics& problems) {
-  Answers answers(overlap, maps, addresses);
-  answers.look_for_reuse();
-  offer_all(maps, answers, problems);
-  answers.write(hits);
-  answers.write_reused(reused);
+                  std::span<EntryRef> hits, std::span<bool> reused, Diagnostics& problems,
+                  unsigned threads) {
+  find_by_scan_of_parts(maps, overlap, addresses, hits, reused, problems, threads, kPartBytes);
 }
 
 std::optional<Entry> entry_of(std::span<const Map> maps, EntryRef hit) noexcept {
@@ -404,6 +468,24 @@ void Index::find_all(std::span<const Address> addresses, std::span<EntryRef> hit
 
 std::optional<Entry> Index::entry(EntryRef hit) const noexcept {
   return state_->read_entry(hit.map(), hit.offset());
+}
+
+void Index::entries(std::span<const EntryRef> hits,
+                    std::span<std::optional<Entry>> entries) const noexcept {
+  constexpr std::size_t kAhead = 16;
+  constexpr std::size_t kCacheLine = 64;
+  const auto prefetch = [this](EntryRef hit) {
+    if (!hit) return;
+    // A usual line ends in the second cache line.
+    const char* const line = state_->maps[hit.map()].text().data() + hit.offset();
+    __builtin_prefetch(line);
+    __builtin_prefetch(line + kCacheLine);
+  };
+  for (const EntryRef hit : hits.first(std::min(kAhead, hits.size()))) prefetch(hit);
+  for (std::size_t i = 0; i < hits.size(); ++i) {
+    if (i + kAhead < hits.size()) prefetch(hits[i + kAhead]);
+    entries[i] = hits[i] ? entry(hits[i]) : std::nullopt;
+  }
 }
 
 std::uint64_t Index::line_number(EntryRef hit) const {

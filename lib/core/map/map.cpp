@@ -113,6 +113,15 @@ bool has_avx2() noexcept {
   return has;
 }
 
+/// The line if it is canonical, else one without a name.
+__attribute__((target("avx2,bmi"))) ScannedLine canonical_line(std::string_view line,
+                                                               std::uint64_t offset) noexcept {
+  ScannedLine scanned{};
+  keep(scanned, offset, offset + line.size());
+  parse_canonical(line.data(), scanned);
+  return scanned;
+}
+
 #endif
 
 std::size_t scan(Cursor& at, ScannedLine* lines, std::size_t max) noexcept {
@@ -392,8 +401,16 @@ std::optional<Entry> Map::entry_at(std::uint64_t offset) const noexcept {
   // In the rest of a truncated file, lines may end anywhere or not at all.
   if (offset >= text_.size() || input_.was_truncated()) return std::nullopt;
   const std::string_view rest = text_.substr(offset);
+  const std::string_view line = rest.substr(0, rest.find('\n'));
+#if defined(__x86_64__)
+  if (rest.size() >= kReach && has_avx2()) {
+    const ScannedLine scanned = canonical_line(line, offset);
+    if (scanned.name != 0)
+      return Entry{{scanned.begin, scanned.size}, name_of(scanned, line), offset};
+  }
+#endif
   LineFault ignored;
-  return read_map_line(rest.substr(0, rest.find('\n')), offset, ignored);
+  return read_map_line(line, offset, ignored);
 }
 
 std::uint64_t Map::written_size(const Entry& entry) const noexcept {

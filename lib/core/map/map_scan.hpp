@@ -8,9 +8,11 @@
 #include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "io/chunk_reader.hpp"
 #include "perfmap/diagnostic.hpp"
+#include "perfmap/index.hpp"
 #include "perfmap/map.hpp"
 
 #if defined(__x86_64__)
@@ -71,6 +73,13 @@ inline std::string_view line_of(const ScannedLine& line, std::string_view text) 
   return rest.substr(0, line.length < UINT32_MAX ? line.length : rest.find('\n', line.length));
 }
 
+/// The name in such a line, if the fast path found one.
+inline std::string_view name_of(const ScannedLine& scanned, std::string_view line) noexcept {
+  std::string_view name = line.substr(scanned.name);
+  if (name.back() == '\r') name.remove_suffix(1);
+  return name;
+}
+
 /// Iterates over the lines of a text in batches. A line in the canonical spelling, "hex blank hex
 /// blank name" with at most 16 digits per number and an optional 0x, is parsed on the way. This is
 /// the hot path of everything that reads a map.
@@ -121,15 +130,15 @@ void visit_batch(std::span<const ScannedLine> batch, const Window& window, std::
   }
 }
 
-/// Iterates over the entries from `offset`, the start of line `line`, without reading their names.
-/// Calls visit.expect(max), then visit(range, offset of the line) for at most `max` entries;
-/// repeats until the end. Returns the number of the line after the last.
-template <class Visit>
-std::uint64_t for_each_range(const Map& map, std::uint64_t offset, std::uint64_t line,
-                             Diagnostics& problems, Visit visit) {
-  ChunkReader windows(map.input(), map.text(), offset);
+/// Iterates over the entries of the windows, whose first line is `line`, without reading their
+/// names. Calls note(window) for each window, visit.expect(max), then visit(range, offset of the
+/// line) for at most `max` entries; repeats until the end. Returns the number of the line after the
+/// last.
+template <class Note, class Visit>
+std::uint64_t for_each_range(ChunkReader windows, std::uint64_t line, Diagnostics& problems,
+                             Note note, Visit visit) {
   for (Window window = windows.next(); !window.text.empty(); window = windows.next()) {
-    map.note_progress(window.offset);
+    note(window);
     LineScanner scanner(window.text);
     for (auto batch = scanner.next(); !batch.empty(); batch = scanner.next()) {
       visit_batch(batch, window, line, problems, visit);
@@ -138,6 +147,25 @@ std::uint64_t for_each_range(const Map& map, std::uint64_t offset, std::uint64_t
   }
   return line;
 }
+
+/// The same for a map from `offset`, the start of line `line`.
+template <class Visit>
+std::uint64_t for_each_range(const Map& map, std::uint64_t offset, std::uint64_t line,
+                             Diagnostics& problems, Visit visit) {
+  return for_each_range(
+      ChunkReader(map.input(), map.text(), offset), line, problems,
+      [&map](const Window& window) { map.note_progress(window.offset); }, visit);
+}
+
+/// Where parts of whole lines end in a text: each part has `bytes` bytes and the rest of its last
+/// line, except the last part.
+std::vector<std::uint64_t> ends_of_parts(std::string_view text, std::uint64_t bytes);
+
+/// find_by_scan() with parts of another size.
+void find_by_scan_of_parts(std::span<const Map> maps, Overlap overlap,
+                           std::span<const Address> addresses, std::span<EntryRef> hits,
+                           std::span<bool> reused, Diagnostics& problems, unsigned threads,
+                           std::uint64_t part_bytes);
 
 /// Map::for_each() on the fast path, for passes over millions of lines. Calls visit(const Entry&,
 /// line number) for each entry in file order.
@@ -152,9 +180,7 @@ void for_each_entry(const Map& map, Diagnostics& problems, Visit&& visit) {
       ++number;
       const std::string_view line = line_of(scanned, text);
       if (scanned.name != 0) {
-        std::string_view name = line.substr(scanned.name);
-        if (name.back() == '\r') name.remove_suffix(1);
-        visit(Entry{{scanned.begin, scanned.size}, name, scanned.offset}, number);
+        visit(Entry{{scanned.begin, scanned.size}, name_of(scanned, line), scanned.offset}, number);
       } else if (const auto entry = parse_map_line(line, {scanned.offset, number, 1}, problems)) {
         visit(*entry, number);
       }

@@ -104,6 +104,12 @@ class PERFMAP_API Diagnostics {
   void add(const Rule& rule, const Location& where, std::string_view message,
            std::uint64_t related_line = 0);
 
+  /// The same limit and ignored rules, and nothing counted.
+  Diagnostics without_items() const;
+  /// Adds those of a later part of the same text, whose lines were counted from 0; its first line
+  /// is `first_line`.
+  void add_all(const Diagnostics& later, std::uint64_t first_line);
+
   const std::vector<Diagnostic>& items() const noexcept { return items_; }
   std::vector<Diagnostic>& items() noexcept { return items_; }
   std::uint64_t count_of(const Rule& rule) const noexcept;
