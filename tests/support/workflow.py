@@ -10,6 +10,7 @@ import os
 import pathlib
 import re
 import subprocess
+import tempfile
 
 import yaml
 
@@ -132,7 +133,6 @@ class Machine:
                        "ref_name": "main", "workspace": str(self.workspace), "token": "none", **(github or {})}
         self.path = [str(folder) for folder in path]
         self.env = env or {}
-        self.count = itertools.count()
         self.used = set()
 
     def contexts(self, **more):
@@ -193,15 +193,15 @@ class Machine:
         inputs = {key: as_text(self.evaluate(value, contexts)) for key, value in step.get("with", {}).items()}
         assert name in self.uses, f"{name} is not listed"
         self.used.add(name)
-        done = self.uses[name](inputs, self) if self.uses[name] else None
-        return done or Result(title)
+        done = (self.uses[name](inputs, self) if self.uses[name] else None) or Result(title)
+        done.name = title
+        return done
 
     def run_step(self, title, step, contexts, env, default_shell, action_path):
         unknown = set(step) - {"name", "id", "if", "run", "env", "shell", "working-directory", "continue-on-error",
                                "timeout-minutes"}
         assert not unknown, f"{title}: {unknown}"
-        folder = self.scratch / f"step{next(self.count)}"
-        folder.mkdir()
+        folder = pathlib.Path(tempfile.mkdtemp(dir=self.scratch))
         files = {name: folder / name for name in ("GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STEP_SUMMARY")}
         for path in files.values():
             path.touch()
