@@ -190,13 +190,46 @@ def recordings_are_compared(folder):
     assert (done.outputs["lint-status"], done.outputs["report-status"]) == ("1", "0")
 
 
+def uses_in(document):
+    """The steps, and entries of hooks, in a YAML document."""
+    if isinstance(document, dict):
+        if "uses" in document or "repo" in document:
+            yield document
+        document = list(document.values())
+    for part in document if isinstance(document, list) else ():
+        yield from uses_in(part)
+
+
+def check_examples(inputs):
+    """Examples in the documentation use what there is, in this version."""
+    version = re.search(r"project\(perfmap VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
+    hooks = {hook["id"] for hook in workflow.yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())}
+    blocks = [(ROOT / "examples/ci/profile.yml").read_text()]
+    for page in ("README.md", "docs/guides/github.md"):
+        blocks += re.findall(r"(?s)```yaml\n(.*?)```", (ROOT / page).read_text())
+    count = 0
+    for use in (use for block in blocks for use in uses_in(workflow.yaml.safe_load(block))):
+        if use.get("uses", "").startswith("OWNER/"):
+            assert use["uses"] == f"OWNER/perfmap@v{version}" and set(use.get("with", {})) <= set(inputs), use
+            count += 1
+        elif "repo" in use:
+            assert use["rev"] == f"v{version}" and {hook["id"] for hook in use["hooks"]} == hooks, use
+            count += 1
+    assert count == 7, count
+
+
 def main():
     for case in (the_program_comes_from_a_release, the_program_is_there, findings_fail_a_job,
                  no_file_is_an_error_unless_it_is_allowed, names_are_only_names, limits_of_github,
                  recordings_are_compared):
         in_new_folder(case)
         print(case.__name__.replace("_", " "))
-    steps = workflow.load(ROOT / "action.yml")["runs"]["steps"]
+    action = workflow.load(ROOT / "action.yml")
+    rows = re.findall(r"(?m)^\| (`[^|]*`) \|", (ROOT / "docs/guides/github.md").read_text())
+    described = sorted(name for row in rows for name in re.findall(r"`([\w-]+)`", row))
+    assert described == sorted([*action["inputs"], *action["outputs"]]), described
+    check_examples(action["inputs"])
+    steps = action["runs"]["steps"]
     assert executed == {step["name"] for step in steps}, {step["name"] for step in steps} ^ executed
     for step in steps:
         assert "${{" not in step.get("run", ""), f"{step['name']}: an expression in shell text"

@@ -103,7 +103,9 @@ class Evaluator:
 
 
 def as_text(value):
-    return {True: "true", False: "false", None: ""}.get(value, value) if isinstance(value, bool) or value is None else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else str(value)
 
 
 @dataclasses.dataclass
