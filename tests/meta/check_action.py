@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 """check_action.py PERFMAP: runs action.yml, each step with bash as a runner does, in new directories. Releases are
 downloaded from files. What the steps print and write is checked with names of files that try to be commands.
-Exit status 77: no YAML parser for Python."""
+Exit status 77: no YAML parser for Python, or a program that the steps use is missing."""
 import hashlib
 import json
 import pathlib
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,10 @@ try:
 except ImportError:
     print("skipped: no YAML parser for Python (package python3-yaml)")
     sys.exit(77)
+for program in ("curl",):
+    if not shutil.which(program):
+        print(f"skipped: no {program}")
+        sys.exit(77)
 
 PERFMAP = pathlib.Path(sys.argv[1]).resolve()
 CLEAN, MALFORMED = "100000 10 first\n", "100000 10 first\nzz 10 second\n"

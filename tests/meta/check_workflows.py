@@ -4,7 +4,7 @@
 Not run is what compiles or needs the network: such commands are replaced by checks of their arguments, and the test
 prints which steps have them. Other actions are not run, but listed in CONTRIBUTING.md with their reason. What a
 release consists of is installed by action.yml. The forms of issues have what GitHub requires.
-Exit status 77: no YAML parser for Python."""
+Exit status 77: no YAML parser for Python, or a program that the steps use is missing."""
 import pathlib
 import platform
 import re
@@ -21,6 +21,10 @@ try:
 except ImportError:
     print("skipped: no YAML parser for Python (package python3-yaml)")
     sys.exit(77)
+for program in ("curl", "git"):
+    if not shutil.which(program):
+        print(f"skipped: no {program}")
+        sys.exit(77)
 
 # Parts of the build that workflows already name.
 AWAITED = {"packages", "builds.py"}
