@@ -27,23 +27,23 @@ for program in ("curl", "git"):
         sys.exit(77)
 
 # Parts of the build that workflows already name.
-AWAITED = {"packages", "builds.py"}
+AWAITED = {"packages", "builds"}
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 VERSION = re.search(r"project\(perfmap VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
 # A program in place of another one: a shell script that notes its arguments, then does this.
 STANDS_IN = """{ printf '%q ' "$(basename "$0")" "$@"; echo; } >>"$STANDS_IN_LOG"\n"""
-PACKAGES = """case "$*" in *-B*) mkdir -p build/packages/out build/packages/apps/perfmap
-  echo | tee build/packages/out/perfmap.deb >build/packages/out/perfmap.rpm
+BUILD = """case "$*" in "--build --preset packages") mkdir -p build/packages/apps/perfmap
   cp "$(type -P true)" build/packages/apps/perfmap/perfmap-static ;; esac\n"""
+PACKAGES = "mkdir packages; echo >packages/perfmap.deb\n"
 PUBLISH = """case "$1 $2" in "release create") shift 3; while [ $# != 0 ]; do case "$1" in
   --title | --notes-file) shift ;; --verify-tag) ;; *) test -s "$1" || exit 1 ;; esac; shift; done ;; *) exit 1 ;; esac\n"""
-PROGRAMS = {"cmake": "", "cpack": PACKAGES, "gh": PUBLISH, "apt-get": "", "sudo": 'exec "$@"\n'}
+PROGRAMS = {"cmake": BUILD, "cpack": PACKAGES, "gh": PUBLISH, "apt-get": "", "sudo": 'exec "$@"\n'}
 
 
 def check_dev(words):
     known = subprocess.run([ROOT / "dev", "help"], check=True, capture_output=True, text=True).stdout
     command, *rest = words
-    assert re.search(rf"(?m)^  {command} ", known), f"./dev has no command {command}"
+    assert re.search(rf"(?m)^  {command} ", known) or command in AWAITED, f"./dev has no command {command}"
     allowed = {"test": r"(release|asan|tsan)( (release|asan|tsan))*|", "fuzz": r"\d+|"}.get(command, "")
     assert re.fullmatch(allowed, " ".join(rest)), words
 
@@ -58,12 +58,7 @@ def check_apt_get(words):
     assert words == ["update"] or words[:3] == ["install", "-y", "--no-install-recommends"], words
 
 
-def check_builds(words):
-    assert not words and ((ROOT / "scripts/builds.py").exists() or "builds.py" in AWAITED)
-
-
-CHECKS = {"dev": check_dev, "cmake": check_cmake, "apt-get": check_apt_get, "builds.py": check_builds,
-          "cpack": lambda words: None, "gh": lambda words: None, "sudo": lambda words: None}
+CHECKS = {"dev": check_dev, "cmake": check_cmake, "apt-get": check_apt_get, "cpack": lambda words: None, "gh": lambda words: None, "sudo": lambda words: None}
 
 
 class Replaced:
@@ -72,13 +67,12 @@ class Replaced:
     def __init__(self, folder, change_log):
         self.folder = folder
         self.workspace, self.bin, self.log = folder / "workspace", folder / "bin", folder / "log"
-        for path in (self.workspace / "scripts", self.bin, folder / "home"):
+        for path in (self.workspace, self.bin, folder / "home"):
             path.mkdir(parents=True)
         self.log.touch()
         for path in (change_log, ROOT / "CMakeLists.txt", ROOT / "tests"):
             (self.workspace / path.name).symlink_to(path)
         self.stand_in(self.workspace / "dev", "")
-        self.stand_in(self.workspace / "scripts/builds.py", "")
         for name, body in PROGRAMS.items():
             self.stand_in(self.bin / name, body)
 
@@ -179,7 +173,7 @@ class Run:
         published = [call for call in checkout.calls() if call[0] == "gh"]
         assert len(published) == 1 and published[0][3] == f"v{VERSION}", published
         name = f"perfmap-{VERSION}-linux-{platform.machine()}"
-        files = {"perfmap.deb", "perfmap.rpm", "SHA256SUMS", name}
+        files = {"perfmap.deb", "SHA256SUMS", name}
         assert {pathlib.Path(word).name for word in published[0] if word.startswith("dist/")} == files, published
         notes = (checkout.workspace / "notes.md").read_text()
         assert "The first release." in notes or VERSION != "0.1.0", notes
