@@ -445,6 +445,16 @@ void note_summary(const Console& console, const std::vector<Diagnostics>& all) {
   console.note(text);
 }
 
+/// Findings that --max-findings keeps, but a SARIF report does not.
+void note_sarif_limit(const Console& console, const std::vector<Diagnostics>& all) {
+  std::uint64_t kept = 0;
+  for (const Diagnostics& one : all) kept += one.items().size();
+  if (kept <= kMaxSarifResults) return;
+  console.note("the SARIF report has no more than the " + std::to_string(kMaxSarifResults) +
+               " worst findings, because GitHub refuses more: " +
+               std::to_string(kept - kMaxSarifResults) + " are left out");
+}
+
 struct LintOptions {
   std::vector<Source> sources;
   SourceOptions opening;
@@ -647,6 +657,7 @@ ExitCode run_lint(const LintOptions& options, const Console& console) {
   if (!written) return console.fail(written.error());
   if (!is_whole(console, sources->files)) return ExitCode::failed;
   note_summary(console, all);
+  if (options.format == "sarif") note_sarif_limit(console, all);
   if (sources->misses_any) return ExitCode::failed;
   return reaches(all, options.fail_level) ? ExitCode::findings : ExitCode::ok;
 }

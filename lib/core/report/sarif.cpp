@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -79,10 +80,10 @@ Json line_location(const FileFindings& file, std::uint64_t line, std::uint64_t c
   return physical_location(file, std::move(region));
 }
 
-/// A location in a file without lines is an offset.
+/// A location in a file without lines is an offset. GitHub shows no result without a startLine.
 Json location_of(const Diagnostic& diagnostic, const FileFindings& file) {
   if (diagnostic.where.line == 0) {
-    return physical_location(file, {{"byteOffset", diagnostic.where.offset}});
+    return physical_location(file, {{"startLine", 1}, {"byteOffset", diagnostic.where.offset}});
   }
   return line_location(file, diagnostic.where.line, code_point_column(diagnostic, file.input));
 }
@@ -247,21 +248,70 @@ class Results {
   std::map<std::uint64_t, std::uint64_t> seen_;
 };
 
+/// How many results each level may have.
+class ResultBudget {
+ public:
+  explicit ResultBudget(const std::vector<FileFindings>& files) {
+    std::array<std::size_t, 3> found{};
+    for (const FileFindings& file : files) {
+      for (const Diagnostic& one : file.findings->items()) ++found[level(one)];
+    }
+    std::size_t left = kMaxSarifResults;
+    for (std::size_t i = found.size(); i-- > 0;) {
+      left_[i] = std::min(found[i], left);
+      left -= left_[i];
+    }
+  }
+
+  bool take(const Diagnostic& one) {
+    if (left_[level(one)] == 0) return false;
+    --left_[level(one)];
+    return true;
+  }
+
+ private:
+  static std::size_t level(const Diagnostic& one) {
+    return static_cast<std::size_t>(one.rule->severity);
+  }
+
+  std::array<std::size_t, 3> left_{};
+};
+
+/// Says how many findings are no results.
+Json invocation_json(std::uint64_t left_out) {
+  Json invocation = {{"executionSuccessful", true}};
+  const Json notification = {
+      {"level", "warning"},
+      {"message", {{"text", std::to_string(left_out) + " findings are not in this report"}}}};
+  if (left_out != 0) {
+    invocation["toolExecutionNotifications"] = Json::array({notification});
+  }
+  return invocation;
+}
+
 }  // namespace
 
 std::string to_sarif(const std::vector<FileFindings>& files, std::string_view version,
                      std::string_view docs) {
   Json results = Json::array();
+  ResultBudget budget(files);
+  std::uint64_t found = 0;
   for (const FileFindings& file : files) {
     Results of_file(file);
-    for (const Diagnostic& one : file.findings->items()) results.push_back(of_file.result(one));
+    for (const Diagnostic& one : file.findings->items()) {
+      if (budget.take(one)) results.push_back(of_file.result(one));
+    }
+    found += file.findings->total();
   }
+  const Json invocation = invocation_json(found - results.size());
   const Json driver = {{"name", "perfmap"},
                        {"version", version},
                        {"informationUri", std::string(docs) + "/README.md"},
                        {"rules", rules_json(docs)}};
-  const Json run = {
-      {"tool", {{"driver", driver}}}, {"columnKind", "unicodeCodePoints"}, {"results", results}};
+  const Json run = {{"tool", {{"driver", driver}}},
+                    {"invocations", Json::array({invocation})},
+                    {"columnKind", "unicodeCodePoints"},
+                    {"results", std::move(results)}};
   const Json sarif = {{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
                       {"version", "2.1.0"},
                       {"runs", Json::array({run})}};

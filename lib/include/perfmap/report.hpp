@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -55,9 +56,16 @@ struct FileFindings {
 PERFMAP_API std::string to_lint_json(const std::vector<FileFindings>& files);
 /// One object per finding and line, without summary.
 PERFMAP_API std::string to_lint_jsonl(const std::vector<FileFindings>& files);
+/// GitHub refuses a SARIF run with more results.
+inline constexpr std::size_t kMaxSarifResults = 25'000;
+
 /// SARIF 2.1.0, one run, with what GitHub's code scanning requires. `version` is the program's.
 /// `docs` is the URI of the folder with README.md and docs/diagnostics.md. In a file without lines
-/// a region is a byteOffset.
+/// a region is a byteOffset; its startLine, which GitHub requires, is 1.
+///
+/// Of more than kMaxSarifResults findings, those of the highest levels are results, and those of
+/// the first files. A notification of the run says how many findings are no results, also because
+/// the Diagnostics did not keep them.
 ///
 /// A result has a fix if a change of its line, or of its record and those that refer to it, fixes
 /// it. Its fingerprint is made of the rule and the name of the entry, not of the address, which

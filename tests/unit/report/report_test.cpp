@@ -55,6 +55,8 @@ void check_sarif(const Json& sarif) {
     CHECK(!rule.at("name").get<std::string>().empty());
     CHECK(levels.contains(rule.at("defaultConfiguration").at("level").get<std::string>()));
   }
+  CHECK(run.at("invocations").at(0).at("executionSuccessful") == true);
+  CHECK(run.at("results").size() <= kMaxSarifResults);
   for (const Json& result : run.at("results")) {
     CHECK(rules.at(result.at("ruleIndex").get<std::size_t>()).at("id") == result.at("ruleId"));
     CHECK(levels.contains(result.at("level").get<std::string>()));
@@ -236,6 +238,32 @@ TEST_CASE("a SARIF fingerprint does not depend on addresses", "[report]") {
   CHECK(before[0].ends_with(":1"));
   CHECK(before[0] != before[1]);
   CHECK(before[2] == before[0].substr(0, before[0].size() - 1) + "2");
+}
+
+TEST_CASE("SARIF has as many results as GitHub accepts, the worst ones", "[report]") {
+  Diagnostics problems(0);
+  for (std::size_t i = 0; i < kMaxSarifResults; ++i) {
+    problems.add(rule::kNotSorted, {0, 1, 1}, "info");
+  }
+  problems.add(rule::kOverlap, {0, 1, 1}, "error");
+  problems.add(rule::kHexPrefix, {0, 1, 1}, "warning");
+  const std::vector<FileFindings> files{{"f", "10 1 a\n", &problems}};
+  const Json run = Json::parse(to_sarif(files, "1", "file:///docs"))["runs"][0];
+  const Json& results = run["results"];
+  REQUIRE(results.size() == kMaxSarifResults);
+  CHECK(results[kMaxSarifResults - 3]["level"] == "note");
+  CHECK(results[kMaxSarifResults - 2]["level"] == "error");
+  CHECK(results[kMaxSarifResults - 1]["level"] == "warning");
+  CHECK(run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"] ==
+        "2 findings are not in this report");
+
+  Diagnostics few(1);
+  for (int i = 0; i < 3; ++i) few.add(rule::kOverlap, {0, 1, 1}, "error");
+  const Json kept =
+      Json::parse(to_sarif({{"f", "10 1 a\n", &few}}, "1", "file:///docs"))["runs"][0];
+  CHECK(kept["results"].size() == 1);
+  CHECK(kept["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"] ==
+        "2 findings are not in this report");
 }
 
 TEST_CASE("a SARIF fix of a dump keeps its records consistent", "[report]") {
