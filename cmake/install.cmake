@@ -88,5 +88,7 @@ else()
   message(STATUS "scdoc is not here: no manual pages")
 endif()
 if(PROJECT_IS_TOP_LEVEL)
+  add_custom_target(uninstall COMMAND ${CMAKE_COMMAND} -DMANIFEST=${PROJECT_BINARY_DIR}/install_manifest.txt
+    -P ${PROJECT_SOURCE_DIR}/cmake/uninstall.cmake VERBATIM)
   include(cmake/packages.cmake)
 endif()
