@@ -13,8 +13,25 @@ target_compile_options(perfmap_build_flags INTERFACE
 # A distribution's flags have a level of their own.
 if(NOT "${CMAKE_CXX_FLAGS} ${CMAKE_C_FLAGS}" MATCHES "_FORTIFY_SOURCE")
   target_compile_options(perfmap_build_flags INTERFACE
-    $<$<CONFIG:Release,RelWithDebInfo>:-D_FORTIFY_SOURCE=2>)
+    $<$<CONFIG:Release,RelWithDebInfo>:-D_FORTIFY_SOURCE=$<IF:$<BOOL:${PERFMAP_HARDENED}>,3,2>>)
 endif()
+
+if(PERFMAP_HARDENED)
+  include(CheckPIESupported)
+  check_pie_supported()
+  set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+  add_compile_options(-fstack-clash-protection)
+  add_link_options(-Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    # The linker would leave out the marks if a distribution's start files have none, as Debian's.
+    add_compile_options(-fcf-protection=full)
+    add_link_options(-Wl,-z,ibt -Wl,-z,shstk)
+  elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+    add_compile_options(-mbranch-protection=standard)
+  endif()
+endif()
+# The path of a build directory is not in what is built there.
+set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
 
 if(PERFMAP_SANITIZE)
   target_compile_options(perfmap_build_flags INTERFACE

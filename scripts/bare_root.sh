@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Runs README's commands on a system with nothing installed: bare_root.sh [DIR [RUN...]]
+#                                                             bare_root.sh --base [DIR]
 #
 # Makes a minimal Debian 12 (debootstrap's minbase) in DIR (about 15 GB, default
 # /var/tmp/perfmap-bare-root) twice, and runs `./dev build` and `./dev test RUN...` in it: as root
 # in /root, which only root may enter; and as a user with sudo, from a tarball, with umask 002.
 # Neither tree has a .git. Uses the mirror that apt is configured with. Needs root and debootstrap.
 # DIR/base, the bare root, and downloaded packages are kept for the next run. If they are missing,
-# they are made again.
+# they are made again. With --base, only the bare root is made, and its path printed; the exit status is 77 if
+# that cannot be.
 #
 #   PERFMAP_BARE_AS=root|user  run only as this user
 #   PERFMAP_BARE_CCACHE=DIR    compile with ccache and this cache; the user only reads it
@@ -70,17 +72,21 @@ END
 fi
 
 tree=$(dirname "$(dirname "$(readlink -f "$0")")")
+only_base= cannot=1
+if [ "${1:-}" = --base ]; then
+  only_base=1 cannot=77
+  shift
+fi
 place=${1:-/var/tmp/perfmap-bare-root}
 shift $(($# > 0))
-[ "$(id -u)" -eq 0 ] || { echo "bare-root: only root can make a root" >&2; exit 1; }
+[ "$(id -u)" -eq 0 ] || { echo "bare-root: only root can make a root" >&2; exit $cannot; }
 command -v debootstrap >/dev/null ||
-  { echo "bare-root: needs debootstrap (apt-get install debootstrap)" >&2; exit 1; }
+  { echo "bare-root: needs debootstrap (apt-get install debootstrap)" >&2; exit $cannot; }
 mkdir -p "$place"
 place=$(readlink -f "$place")
 [ -e "$place/.perfmap-bare-root" ] || [ -z "$(ls -A "$place")" ] ||
   { echo "bare-root: $place is neither empty nor of an earlier run" >&2; exit 1; }
 touch "$place/.perfmap-bare-root"
-rm -rf "$place/root" "$place/user"
 
 make_base() {
   # The mirror that apt is configured with, so that no host name is in the tree.
@@ -88,10 +94,10 @@ make_base() {
     sed -n 's/^bookworm //p' | head -n 1)
   security=$(apt-get indextargets --format '$(CODENAME) $(REPO_URI)' 'Created-By: Packages' |
     sed -n 's/^bookworm-security //p' | head -n 1)
-  [ -n "$mirror" ] || { echo "bare-root: apt has no mirror of bookworm here" >&2; exit 1; }
+  [ -n "$mirror" ] || { echo "bare-root: apt has no mirror of bookworm here" >&2; exit $cannot; }
   echo "== making a bare root of $mirror"
   debootstrap --variant=minbase bookworm "$place/base.partial" "$mirror" >"$place/debootstrap.log" ||
-    { tail -n 5 "$place/debootstrap.log" >&2; exit 1; }
+    { tail -n 5 "$place/debootstrap.log" >&2; exit $cannot; }
   [ -z "$security" ] || echo "deb $security bookworm-security main" >>"$place/base.partial/etc/apt/sources.list"
   [ ! -d /etc/apt/auth.conf.d ] || cp -a /etc/apt/auth.conf.d/. "$place/base.partial/etc/apt/auth.conf.d/"
   apt-config dump | grep -E '^Acquire::[a-z]+::Proxy ' >"$place/base.partial/etc/apt/apt.conf.d/99proxy" || true
@@ -101,6 +107,11 @@ make_base() {
 }
 
 [ -d "$place/base" ] || { rm -rf "$place/base.partial" && make_base; }
+if [ -n "$only_base" ]; then
+  echo "$place/base"
+  exit
+fi
+rm -rf "$place/root" "$place/user"
 tar -C "$tree" --exclude=./.git --exclude='./build' --exclude='./build-*' --exclude=./.cache \
   -cf "$place/base/tmp/perfmap.tar" .
 

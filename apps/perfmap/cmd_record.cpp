@@ -12,7 +12,6 @@
 #include <perfmap/profile/doctor.hpp>
 #include <perfmap/profile/record.hpp>
 #include <perfmap/text.hpp>
-#include <pwd.h>
 #include <set>
 #include <string>
 #include <sys/stat.h>
@@ -26,6 +25,7 @@
 #include "record_watch.hpp"
 #include "recording.hpp"
 #include "source.hpp"
+#include "users.hpp"
 
 namespace perfmap::app {
 namespace {
@@ -276,16 +276,13 @@ Result<void> check_targets(const RecordOptions& options, const std::vector<pid_t
 /// Whether a user can create files in the working directory; nothing if there is no such user.
 /// Groups other than the user's own do not count.
 std::optional<bool> user_can_write_here(const std::string& user) {
-  uid_t number = 0;
-  const auto [stop, error] = std::from_chars(user.data(), user.data() + user.size(), number);
-  const bool is_number = error == std::errc() && stop == user.data() + user.size();
-  const passwd* const found = is_number ? ::getpwuid(number) : ::getpwnam(user.c_str());
-  if (found == nullptr) return std::nullopt;
+  const std::optional<User> found = find_user(user);
+  if (!found) return std::nullopt;
   struct stat here {};
   if (::stat(".", &here) != 0) return false;
-  if (found->pw_uid == 0) return true;
-  if (found->pw_uid == here.st_uid) return (here.st_mode & S_IWUSR) != 0;
-  if (found->pw_gid == here.st_gid) return (here.st_mode & S_IWGRP) != 0;
+  if (found->uid == 0) return true;
+  if (found->uid == here.st_uid) return (here.st_mode & S_IWUSR) != 0;
+  if (found->gid == here.st_gid) return (here.st_mode & S_IWGRP) != 0;
   return (here.st_mode & S_IWOTH) != 0;
 }
 

@@ -72,6 +72,17 @@ cmp "$work/dump.elf" "$work/cpp/dump.elf"
 # shellcheck disable=SC2086
 c++ -std=c++17 -fsyntax-only "$source/examples/to_elf.cpp" $flags 2>&1 | grep -q 'need C++20: -std=c++20'
 
+# What others installed stays.
+touch "$work/prefix/share/doc/other"
+cmake --build "$build" --target uninstall >/dev/null
+test "$(cd "$work/prefix" && find . ! -type d)" = ./share/doc/other
+test -z "$(find "$work/prefix" -name perfmap)"
+if cmake --build "$build" --target uninstall >"$work/uninstall.log" 2>&1; then
+  echo "uninstall removes what is not installed" >&2
+  exit 1
+fi
+grep -q 'nothing was installed from this build directory' "$work/uninstall.log"
+
 # The writers alone: no package but a compiler, and nothing but libc at run time.
 cmake -S "$source" -B "$work/writer" -DPERFMAP_WRITER_ONLY=ON -DCMAKE_BUILD_TYPE=Release >/dev/null
 cmake --build "$work/writer" --parallel 2 >/dev/null

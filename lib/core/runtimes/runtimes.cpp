@@ -225,7 +225,9 @@ std::string CommandLine::text() const {
 std::span<const Tier> all_tiers() noexcept { return kTiers; }
 
 std::span<const Tier> tiers_of(TierClass code) noexcept {
-  const auto [begin, end] = std::ranges::equal_range(kTiers, code, {}, &Tier::code);
+  // Not equal_range(): clang 14 cannot compile the std::ranges::subrange of libstdc++ 12.
+  const auto* const begin = std::ranges::lower_bound(kTiers, code, {}, &Tier::code);
+  const auto* const end = std::ranges::upper_bound(kTiers, code, {}, &Tier::code);
   return {begin, end};
 }
 

@@ -4,9 +4,9 @@
 #include <capstone/capstone.h>
 #include <charconv>
 #include <cstdio>
-#include <dlfcn.h>
 #include <elf.h>
 
+#include "module/shared_library.hpp"
 #include "perfmap/profile/annotate.hpp"
 
 namespace perfmap {
@@ -75,7 +75,6 @@ std::optional<Address> target_of(std::string_view mnemonic, std::string_view ope
 
 }  // namespace
 
-/// The library stays loaded.
 struct Disassembler::State {
   State() = default;
   State(const State&) = delete;
@@ -96,19 +95,15 @@ struct Disassembler::State {
   cs_insn* instruction = nullptr;
   std::size_t step = 1;
 
-  bool load(void* library) noexcept;
+  bool load(const SharedLibrary& library) noexcept;
   bool start(const Supported& machine) noexcept;
 };
 
-bool Disassembler::State::load(void* library) noexcept {
-  const auto find = [library](const char* name, auto& function) {
-    function =
-        reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, name));
-    return function != nullptr;
-  };
-  return find("cs_version", version) && find("cs_open", open) && find("cs_option", option) &&
-         find("cs_malloc", allocate) && find("cs_disasm_iter", next) && find("cs_free", free) &&
-         find("cs_close", close);
+bool Disassembler::State::load(const SharedLibrary& library) noexcept {
+  return library.find("cs_version", version) && library.find("cs_open", open) &&
+         library.find("cs_option", option) && library.find("cs_malloc", allocate) &&
+         library.find("cs_disasm_iter", next) && library.find("cs_free", free) &&
+         library.find("cs_close", close);
 }
 
 bool Disassembler::State::start(const Supported& machine) noexcept {
@@ -138,15 +133,10 @@ Result<Disassembler> Disassembler::open(const CodeMachine& machine) {
         {Errc::unsupported, "only code of x86-64, i386 and aarch64 can be disassembled", 0, {}});
   }
   const std::string file = "libcapstone.so." + kMajor;
-  void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    return Failure({Errc::not_found,
-                    "cannot load " + file + ": is libcapstone" + kMajor + " installed?",
-                    0,
-                    {}});
-  }
+  const Result<SharedLibrary> library = SharedLibrary::open(file, "libcapstone" + kMajor);
+  if (!library) return Failure(library.error());
   auto state = std::make_unique<State>();
-  if (!state->load(library) || !state->start(*supported)) {
+  if (!state->load(*library) || !state->start(*supported)) {
     return Failure({Errc::unsupported, file + " cannot be used", 0, {}});
   }
   return Disassembler(std::move(state));

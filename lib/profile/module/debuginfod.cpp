@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include <cerrno>
 #include <cstdlib>
-#include <dlfcn.h>
 #include <mutex>
 #include <unistd.h>
 
+#include "module/shared_library.hpp"
 #include "perfmap/profile/module.hpp"
 
 namespace perfmap {
@@ -31,16 +31,12 @@ struct Debuginfod::State {
 };
 
 Result<Debuginfod> Debuginfod::open() {
-  void* const library = ::dlopen("libdebuginfod.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    return Failure(
-        {Errc::not_found, "cannot load libdebuginfod.so.1: is libdebuginfod1 installed?", 0, {}});
-  }
+  const Result<SharedLibrary> library = SharedLibrary::open("libdebuginfod.so.1", "libdebuginfod1");
+  if (!library) return Failure(library.error());
   auto state = std::make_shared<State>();
-  state->begin = reinterpret_cast<State::Begin>(::dlsym(library, "debuginfod_begin"));
-  state->end = reinterpret_cast<State::End>(::dlsym(library, "debuginfod_end"));
-  state->find = reinterpret_cast<State::Find>(::dlsym(library, "debuginfod_find_debuginfo"));
-  const bool is_whole = state->begin != nullptr && state->end != nullptr && state->find != nullptr;
+  const bool is_whole = library->find("debuginfod_begin", state->begin) &&
+                        library->find("debuginfod_end", state->end) &&
+                        library->find("debuginfod_find_debuginfo", state->find);
   if (is_whole) state->client = state->begin();
   if (state->client == nullptr) {
     return Failure({Errc::unsupported, "libdebuginfod.so.1 cannot be used", 0, {}});

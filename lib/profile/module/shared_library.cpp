@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+#include "module/shared_library.hpp"
+
+#ifndef PERFMAP_STATIC_PROGRAM
+#include <dlfcn.h>
+#endif
+
+namespace perfmap {
+
+#ifdef PERFMAP_STATIC_PROGRAM
+
+Result<SharedLibrary> SharedLibrary::open(const std::string& file, const std::string& /*package*/) {
+  return Failure({Errc::unsupported,
+                  "this perfmap is one static file, and cannot load " + file +
+                      ": use the perfmap of a package, which is linked with shared libraries",
+                  0,
+                  {}});
+}
+
+void* SharedLibrary::address_of(const char* /*name*/) const noexcept { return nullptr; }
+
+#else
+
+Result<SharedLibrary> SharedLibrary::open(const std::string& file, const std::string& package) {
+  void* const handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle != nullptr) return SharedLibrary(handle);
+  return Failure(
+      {Errc::not_found, "cannot load " + file + ": is " + package + " installed?", 0, {}});
+}
+
+void* SharedLibrary::address_of(const char* name) const noexcept { return ::dlsym(handle_, name); }
+
+#endif
+
+}  // namespace perfmap

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT
+# cpack runs this when all components are installed below one directory, before it makes packages: moves debug
+# data to a package of its own, compresses manual pages and changelogs, and removes what other packagers ignore.
+cmake_policy(SET CMP0009 NEW)
+find_program(OBJCOPY objcopy REQUIRED)
+find_program(READELF readelf REQUIRED)
+find_program(GZIP gzip REQUIRED)
+set(root ${CPACK_TEMPORARY_INSTALL_DIRECTORY})
+file(GLOB_RECURSE files LIST_DIRECTORIES OFF ${root}/*)
+
+function(run)
+  execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY OUTPUT_VARIABLE output)
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+# As debuggers look for it: by the build ID.
+function(split_debug_data file)
+  run(${READELF} -n ${file})
+  if(NOT output MATCHES "Build ID: ([0-9a-f][0-9a-f])([0-9a-f]+)")
+    message(FATAL_ERROR "${file} has no build ID: link it with -Wl,--build-id")
+  endif()
+  set(folder ${root}/debug/usr/lib/debug/.build-id/${CMAKE_MATCH_1})
+  set(debug ${folder}/${CMAKE_MATCH_2}.debug)
+  file(MAKE_DIRECTORY ${folder})
+  run(${OBJCOPY} --only-keep-debug --compress-debug-sections ${file} ${debug})
+  run(${OBJCOPY} --strip-unneeded --remove-section=.comment --add-gnu-debuglink=${debug} ${file})
+  file(CHMOD ${debug} PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
+endfunction()
+
+foreach(file IN LISTS files)
+  if(IS_SYMLINK ${file})
+    continue()
+  endif()
+  if(file MATCHES "/bin/perfmap$|\\.so\\.[0-9.]+$")
+    file(RPATH_REMOVE FILE ${file}) # libraries are where the loader looks
+    split_debug_data(${file})
+  endif()
+  if(file MATCHES "\\.so\\.[0-9.]+$")
+    file(CHMOD ${file} PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
+  elseif(file MATCHES "\\.a$")
+    run(${OBJCOPY} --strip-debug --remove-section=.comment --enable-deterministic-archives ${file})
+  elseif(file MATCHES "/man/man[0-9]/|/changelog[^/]*$")
+    run(${GZIP} -9n ${file})
+  elseif(file MATCHES "/lintian/overrides/" AND NOT CPACK_GENERATOR STREQUAL "DEB")
+    file(REMOVE_RECURSE ${file})
+  elseif(file MATCHES "/doc/perfmap/LICENSE$")
+    file(REMOVE ${file}) # it is in the file copyright
+    file(CREATE_LINK copyright ${file} SYMBOLIC)
+  endif()
+endforeach()
