@@ -88,8 +88,7 @@ package(program perfmap devel "Names and profiles of just-in-time compiled code"
 run, such as those of Node.js, Java, Python, .NET or PHP: perf maps,
 jitdumps and perf's recordings. It checks, merges and converts these files,
 unwinds and names stacks, prints reports and draws flame graphs, and says
-why names are missing."
-  library)
+why names are missing.")
 package(library libperfmap${PROJECT_VERSION_MAJOR} libs "Libraries for code of just-in-time compilers"
 "Read and write perf maps and jitdumps, name addresses of processes, unwind
 stacks and read perf's recordings. This package has the shared libraries
