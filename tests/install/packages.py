@@ -162,6 +162,8 @@ def install_rpms(rpms):
 
 def base_root():
     """A minimal Debian, or None and the reason."""
+    if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode != 0:
+        return None, "there are no rights for a mount namespace"
     done = subprocess.run([source / "scripts/bare_root.sh", "--base"], capture_output=True, text=True)
     if done.returncode == 77:
         return None, done.stderr.strip().splitlines()[-1]
@@ -211,6 +213,10 @@ def install_debs(debs, libraries):
         said(f"{step}: done")
 
 
+missing = [name for name in ("dpkg-deb", "dpkg-shlibdeps", "file", "objcopy") if not shutil.which(name)]
+if missing:
+    print(f"skipped: {', '.join(missing)}: not installed")
+    sys.exit(77)
 shutil.rmtree(work, ignore_errors=True)
 work.mkdir(parents=True)
 link(work / "made")

@@ -26,7 +26,7 @@ class SharedLibrary {
   explicit SharedLibrary(void* handle) noexcept : handle_(handle) {}
   void* address_of(const char* name) const noexcept;
 
-  void* handle_;
+  [[maybe_unused]] void* handle_;  // not in the static program
 };
 
 }  // namespace perfmap
