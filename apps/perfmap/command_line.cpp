@@ -762,8 +762,20 @@ std::string check_count(const std::string& text) {
          (is_decimal(text, text.size()) ? "' is too large" : "' is not a decimal number");
 }
 
+namespace {
+
+/// Most often --version is alone. Then it is the command, which needs no other one's name.
+bool is_version_option(int count, const char* const* arguments) {
+  return count == 2 &&
+         (arguments[1] == std::string_view("--version") || arguments[1] == std::string_view("-V"));
+}
+constexpr std::array<const char*, 2> kVersionCommand = {"perfmap", "version"};
+
+}  // namespace
+
 ParsedCommandLine parse_command_line(int count, const char* const* arguments) {
   ParsedCommandLine result;
+  if (is_version_option(count, arguments)) arguments = kVersionCommand.data();
   // Not on the stack: the parser refers to them for as long as it lives.
   const auto common = std::make_shared<CommonOptions>();
   const auto action = std::make_shared<Action>();

@@ -26,8 +26,6 @@ for program in ("curl", "git"):
         print(f"skipped: no {program}")
         sys.exit(77)
 
-# Parts of the build that workflows already name.
-AWAITED = {"packages", "builds"}
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 VERSION = re.search(r"project\(perfmap VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
 # A program in place of another one: a shell script that notes its arguments, then does this.
@@ -43,15 +41,14 @@ PROGRAMS = {"cmake": BUILD, "cpack": PACKAGES, "gh": PUBLISH, "apt-get": "", "su
 def check_dev(words):
     known = subprocess.run([ROOT / "dev", "help"], check=True, capture_output=True, text=True).stdout
     command, *rest = words
-    assert re.search(rf"(?m)^  {command} ", known) or command in AWAITED, f"./dev has no command {command}"
+    assert re.search(rf"(?m)^  {command} ", known), f"./dev has no command {command}"
     allowed = {"test": r"(release|asan|tsan)( (release|asan|tsan))*|", "fuzz": r"\d+|"}.get(command, "")
     assert re.fullmatch(allowed, " ".join(rest)), words
 
 
 def check_cmake(words):
     presets = re.findall(r'\{"name": "(\w+)"', (ROOT / "CMakePresets.json").read_text())
-    if words[-1] not in presets:
-        assert words[-1] in AWAITED, f"CMakePresets.json has no preset {words[-1]}"
+    assert words[-1] in presets, f"CMakePresets.json has no preset {words[-1]}"
 
 
 def check_apt_get(words):
