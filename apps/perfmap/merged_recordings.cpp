@@ -20,7 +20,9 @@ namespace {
 
 using Label = std::pair<std::string, std::string>;
 
-Failure invalid(const std::string& why) { return Failure(Error{Errc::invalid_argument, why, 0, {}}); }
+Failure invalid(const std::string& why) {
+  return Failure(Error{Errc::invalid_argument, why, 0, {}});
+}
 
 /// Why this is not KEY=VALUE; empty if it is.
 std::string check_pair(std::string_view text) {
@@ -232,8 +234,7 @@ bool take_recording(const std::string& text, MergingOptions& options) {
 }
 
 void settle_unclear(RecordedStacksOptions& options, MergingOptions& merging) {
-  const bool has_several =
-      merging.further.size() > merging.unclear.size() || !merging.list.empty();
+  const bool has_several = merging.further.size() > merging.unclear.size() || !merging.list.empty();
   if (has_several) return;
   merging.further.clear();
   for (const std::string& text : merging.unclear) options.sources.push_back({text});
@@ -269,7 +270,8 @@ Result<void> check_merging(const RecordedStacksOptions& options, const MergingOp
   }
   const bool has_several = !merging.further.empty() || !merging.list.empty();
   if (has_several && !options.sources.empty()) {
-    return invalid("several recordings do not support other sources of names: their processes differ");
+    return invalid(
+        "several recordings do not support other sources of names: their processes differ");
   }
   return check_recorded_options(options);
 }

@@ -16,9 +16,9 @@ struct MergingOptions {
   std::vector<std::string> further;  ///< recordings after RECORDING
   /// Words among them that may also be other sources, because they cannot be read.
   std::vector<std::string> unclear;
-  std::string list;                  ///< --recordings
-  bool ends_with_nul = false;        ///< --null
-  std::vector<std::string> labels;   ///< --label
+  std::string list;                 ///< --recordings
+  bool ends_with_nul = false;       ///< --null
+  std::vector<std::string> labels;  ///< --label
 };
 
 /// Takes a positional after RECORDING that is a recording or a pprof profile, or may be one.

@@ -54,7 +54,8 @@ std::vector<json> lines_of(const MergedStacks& merged) {
 /// every_kind() as a recording.
 Stacks with_events(std::uint64_t wall_ns = 0, const std::string& host = "web-1") {
   Stacks stacks = test::every_kind();
-  stacks.profile.events = {{.name = "cpu-clock", .is_time = true, .period = 10}, {.name = "faults"}};
+  stacks.profile.events = {{.name = "cpu-clock", .is_time = true, .period = 10},
+                           {.name = "faults"}};
   stacks.profile.hostname = host;
   stacks.profile.wall_ns = wall_ns;
   stacks.profile.clock_ns = 0;
@@ -86,11 +87,11 @@ Stacks random_stacks(std::mt19937& random) {
   std::vector<std::uint32_t> places;
   for (unsigned i = 0; i < 1 + below(6); ++i) {
     const FrameKind kind = kKinds[below(kKinds.size())];
-    const std::string module = kind == FrameKind::jit ? "/tmp/perf-" + std::to_string(below(9)) + ".map"
-                                                      : "/bin/app";
-    places.push_back(stacks.place({.name = kNames[below(kNames.size())], .module = module,
-                                   .kind = kind},
-                                  below(4), 0, below(3)));
+    const std::string module =
+        kind == FrameKind::jit ? "/tmp/perf-" + std::to_string(below(9)) + ".map" : "/bin/app";
+    places.push_back(
+        stacks.place({.name = kNames[below(kNames.size())], .module = module, .kind = kind},
+                     below(4), 0, below(3)));
   }
   for (unsigned i = 0; i < below(20); ++i) {
     std::vector<std::uint32_t> stack;
@@ -165,8 +166,8 @@ TEST_CASE("the result does not depend on the number of threads", "[merged]") {
       add(one, recordings[i]);
       return one;
     };
-    merge_in_order(recordings.size(), threads, read, [&](std::size_t i) { order.push_back(i); },
-                   merged);
+    merge_in_order(
+        recordings.size(), threads, read, [&](std::size_t i) { order.push_back(i); }, merged);
     CHECK(order.size() == recordings.size());
     CHECK(std::ranges::is_sorted(order));
     CHECK(merged.recordings() == 34);
@@ -181,7 +182,9 @@ TEST_CASE("an exception while a recording is read ends the merge", "[merged]") {
     if (i == 2) throw std::runtime_error("no");
     return MergedStacks();
   };
-  CHECK_THROWS_AS(merge_in_order(100, 4, read, [](std::size_t) {}, merged), std::runtime_error);
+  CHECK_THROWS_AS(merge_in_order(
+                      100, 4, read, [](std::size_t) {}, merged),
+                  std::runtime_error);
 }
 
 TEST_CASE("labels keep stacks apart", "[merged]") {

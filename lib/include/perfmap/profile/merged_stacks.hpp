@@ -66,13 +66,13 @@ class PERFMAP_API MergedStacks {
 
 /// Reads recordings on up to `threads` threads, and adds the result of read(i) to `merged` for each
 /// i below `count` in this order, so that the result does not depend on the number of threads.
-/// `read` runs on any thread; nothing is added for a recording without a result. `done(i)` is called
-/// in order, one at a time, when recording i has been added. At most twice as many results as
-/// threads are held. Rethrows an exception of either.
-PERFMAP_API void merge_in_order(std::size_t count, std::size_t threads,
-                                const std::function<std::optional<MergedStacks>(std::size_t i)>& read,
-                                const std::function<void(std::size_t i)>& done,
-                                MergedStacks& merged);
+/// `read` runs on any thread; nothing is added for a recording without a result. `done(i)` is
+/// called in order, one at a time, when recording i has been added. At most twice as many results
+/// as threads are held. Rethrows an exception of either.
+PERFMAP_API void merge_in_order(
+    std::size_t count, std::size_t threads,
+    const std::function<std::optional<MergedStacks>(std::size_t i)>& read,
+    const std::function<void(std::size_t i)>& done, MergedStacks& merged);
 
 /// What a recording says about itself, as a label: "host", "arch", "kernel" (its release) or "time"
 /// (when it began, as "2026-01-31T12:00:00Z"). Nothing if the recording does not contain it.
