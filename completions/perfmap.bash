@@ -274,6 +274,8 @@ _perfmap() {
         -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
         -s|--source) _perfmap_sources; return ;;
         -i|--input) compopt -o default; COMPREPLY=(); return ;;
+        --recordings) compopt -o default; COMPREPLY=(); return ;;
+        --label) COMPREPLY=(); return ;;
         --format) COMPREPLY=($(compgen -W 'folded perf-script speedscope firefox pprof html jsonl chrome otlp otlp-json' -- "$current")); return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
         --baseline) compopt -o default; COMPREPLY=(); return ;;
@@ -291,7 +293,7 @@ _perfmap() {
         --kallsyms) compopt -o default; COMPREPLY=(); return ;;
       esac
       if [[ ! $literal && $current == -* ]]; then
-        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --format -o|--output --normalize --from --to-time --lines --inlines --no-inlines --addresses --no-demangle --no-kernel --merge-tiers --code --with-pid --stats --max-stack --stitch --scan --jit-cfi --threads --map-dir --symfs --kallsyms --any-owner --debuginfod' '-m --map -j --jitdump -s --source -i --input --baseline -p --pid --tid --comm --event'
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --recordings --null --format -o|--output --normalize --from --to-time --lines --inlines --no-inlines --addresses --no-demangle --no-kernel --merge-tiers --code --with-pid --stats --max-stack --stitch --scan --jit-cfi --threads --map-dir --symfs --kallsyms --any-owner --debuginfod' '-m --map -j --jitdump -s --source -i --input --label --baseline -p --pid --tid --comm --event'
       else
         compopt -o default; COMPREPLY=()
       fi ;;
@@ -302,6 +304,7 @@ _perfmap() {
         -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
         -s|--source) _perfmap_sources; return ;;
         -i|--input) compopt -o default; COMPREPLY=(); return ;;
+        --recordings) compopt -o default; COMPREPLY=(); return ;;
         --format) COMPREPLY=($(compgen -W 'text json csv github' -- "$current")); return ;;
         -o|--output) compopt -o default; COMPREPLY=(); return ;;
         --by) COMPREPLY=($(compgen -W 'function module thread process tier line runtime' -- "$current")); return ;;
@@ -325,7 +328,7 @@ _perfmap() {
         --kallsyms) compopt -o default; COMPREPLY=(); return ;;
       esac
       if [[ ! $literal && $current == -* ]]; then
-        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --format -o|--output --by --top --self --total --callers --callees --threshold --fail-above --normalize --from --to-time --inlines --no-inlines --no-demangle --no-kernel --no-merge-tiers --max-stack --stitch --scan --jit-cfi --threads --map-dir --symfs --kallsyms --any-owner --debuginfod' '-m --map -j --jitdump -s --source -i --input --baseline -p --pid --tid --comm --event'
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --recordings --null --format -o|--output --by --top --self --total --callers --callees --threshold --fail-above --normalize --from --to-time --inlines --no-inlines --no-demangle --no-kernel --no-merge-tiers --max-stack --stitch --scan --jit-cfi --threads --map-dir --symfs --kallsyms --any-owner --debuginfod' '-m --map -j --jitdump -s --source -i --input --baseline -p --pid --tid --comm --event'
       else
         compopt -o default; COMPREPLY=()
       fi ;;

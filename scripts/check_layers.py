@@ -41,7 +41,7 @@ OWNERS = {  # folder: its public headers, below perfmap/ (core) or perfmap/profi
                 ("process", "process_tracker", "symbolizer", "process_watch", "snapshot", "garbage")],
     "unwind": ["profile/unwinder"],
     "perfdata": ["profile/recording"],
-    "stacks": ["profile/stacks", "profile/stack_writer"],
+    "stacks": ["profile/stacks", "profile/stack_writer", "profile/merged_stacks"],
     "inject": ["profile/inject"],
     "annotate": ["profile/annotate"],
     "doctor": ["profile/doctor"],

@@ -15,6 +15,7 @@
 #include "command_line.hpp"
 #include "console.hpp"
 #include "loaded_profile.hpp"
+#include "merged_recordings.hpp"
 #include "output.hpp"
 #include "pager.hpp"
 #include "perfmap/runtimes.hpp"
@@ -40,6 +41,7 @@ struct ReportOptions : RecordedStacksOptions {
   std::vector<std::string> newer;  ///< recordings beside `recording` to compare
   ComparisonOptions comparing;
   std::optional<std::uint64_t> fail_above_ppm;
+  MergingOptions merging;
 };
 
 constexpr std::size_t kTopOfText = 30;
@@ -59,6 +61,7 @@ Result<void> check_comparison(const ReportOptions& options) {
   const bool is_one = options.baselines.empty();
   if (is_one && options.format == "github") return fail("--format github needs --baseline");
   if (is_one) return {};
+  if (!options.merging.list.empty()) return fail("--baseline does not support --recordings");
   if (has_trees(options)) return fail("--baseline does not support --callers and --callees");
   if (options.top) return fail("--baseline does not support --top");
   if (options.by != ReportBy::function) return fail("--baseline supports only --by function");
@@ -376,9 +379,26 @@ void note_interpreted(const ProfileReport& report, const ReportOptions& options,
                "': --total sorts by the samples in a function and what it called");
 }
 
+/// Counts the samples of several recordings together. Those that cannot be read are left out.
+ExitCode report_merged(const ReportOptions& options, const Console& console) {
+  MergedStacks merged;
+  const ProfileRequest request{options, names_of(options), counting(options), options.output};
+  const ExitCode read = merge_recordings(request, options.merging, merged, console);
+  if (merged.recordings() == 0) return ExitCode::failed;
+  ProfileReport report(merged.table(), merged.profile(), counting(options));
+  merged.visit([&report](const StackSample& sample) { report.add(sample, sample.count); });
+  const ExitCode written = write_report(report, options, console);
+  if (written != ExitCode::ok) return written;
+  note_interpreted(report, options, console);
+  return read;
+}
+
 ExitCode run_report(const ReportOptions& options, const Console& console) {
+  const Result<void> given = check_merging(options, options.merging);
+  if (!given) return console.fail(given.error());
   const Result<void> checked = check_options(options);
   if (!checked) return console.fail(checked.error());
+  if (is_merged(options.merging)) return report_merged(options, console);
   if (!options.baselines.empty()) return compare(options, console);
   LoadedProfile loaded;
   const ExitCode read = load(options.recording, options, loaded, console);
@@ -398,6 +418,7 @@ constexpr std::array kSuffixes = {
 };
 
 Result<void> choose_format_of(ReportOptions& options, const Console& console) {
+  settle_unclear(options, options.merging);
   return choose_format("--format", options.format, options.output, kSuffixes, "text", console);
 }
 
@@ -480,10 +501,12 @@ void add_comparison(CommandOptions& command, ReportOptions& options) {
 
 void declare_report(CommandOptions& command) {
   ReportOptions& options = command.runs(run_report, choose_format_of);
-  add_profile(command, options, "; with --baseline, further recordings of the same program",
-              [&options](const std::string& text) {
-                return !options.baselines.empty() && (options.newer.push_back(text), true);
-              });
+  add_profile(command, options, [&options](const std::string& text) {
+    if (options.baselines.empty()) return take_recording(text, options.merging);
+    options.newer.push_back(text);
+    return true;
+  });
+  add_recordings(command, options.merging);
   add_output_format(command, "--format", options.format, {"text", "json", "csv", "github"},
                     kSuffixes, "text");
   add_output(command, options.output);

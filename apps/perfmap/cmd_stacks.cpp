@@ -4,6 +4,7 @@
 #include <optional>
 #include <perfmap/json.hpp>
 #include <perfmap/profile/annotate.hpp>
+#include <perfmap/profile/merged_stacks.hpp>
 #include <perfmap/profile/module.hpp>
 #include <perfmap/profile/stack_comparison.hpp>
 #include <perfmap/profile/stack_writer.hpp>
@@ -17,6 +18,7 @@
 #include "command_line.hpp"
 #include "console.hpp"
 #include "loaded_profile.hpp"
+#include "merged_recordings.hpp"
 #include "output.hpp"
 #include "perfmap/text.hpp"
 #include "recorded_stacks.hpp"
@@ -37,6 +39,7 @@ struct StacksOptions : RecordedStacksOptions {
   bool code = false;
   std::vector<std::string> baselines;
   ComparisonOptions comparing;
+  MergingOptions merging;
 };
 
 std::uint64_t ended(const StackCounts& counts, StackEnd end) {
@@ -252,6 +255,11 @@ Names names_of(const StacksOptions& options) {
   return options.lines ? Names::lines : Names::symbols;
 }
 
+void note_together(const std::string& events, const Console& console) {
+  console.note("samples of several events are counted together: " + events +
+               " (--event NAME selects one)");
+}
+
 /// Warns that a format without events adds samples of different events.
 void note_events(const StacksOptions& options, const Recording& recording,
                  const std::set<std::uint32_t>& seen, const Console& console) {
@@ -263,8 +271,7 @@ void note_events(const StacksOptions& options, const Recording& recording,
     if (event < recording.events().size())
       names += (names.empty() ? "" : ", ") + recording.events()[event].name;
   }
-  console.note("samples of several events are counted together: " + names +
-               " (--event NAME selects one)");
+  note_together(names, console);
 }
 
 void write_table(const StacksOptions& options, const StackStatistics& statistics,
@@ -308,6 +315,9 @@ Result<void> check_options(const StacksOptions& options, StackFormat format,
   return {};
 }
 
+constexpr std::string_view kOneWithOne =
+    "stacks compares one recording with one (perfmap report compares several)";
+
 /// Fails if there is a baseline, and an option that needs one recording.
 Result<void> check_comparison(const StacksOptions& options, StackFormat format) {
   const auto fail = [](const std::string& why) -> Result<void> {
@@ -324,11 +334,8 @@ Result<void> check_comparison(const StacksOptions& options, StackFormat format) 
   for (const auto& [is_given, name] : refused) {
     if (is_given) return fail(std::string("--baseline does not support ") + name);
   }
-  const bool has_more = std::ranges::any_of(options.sources, [](const Source& source) {
-    return refuse_recording(source.text, "").has_value();
-  });
-  if (has_more || options.baselines.size() > 1) {
-    return fail("stacks compares one recording with one (perfmap report compares several)");
+  if (options.baselines.size() > 1) {
+    return fail(std::string(kOneWithOne));
   }
   const Result<void> checked = check_recorded_options(options);
   return checked ? check_compared(options, options.baselines) : checked;
@@ -443,8 +450,89 @@ ExitCode write_recorded(StacksOptions options, StackFormat format, Input input,
   return ExitCode::ok;
 }
 
+/// The formats that have a place for something, for a message.
+std::string formats_with(bool (*has_place)(StackFormat format)) {
+  std::string names;
+  for (const std::string& name : stack_format_names()) {
+    if (has_place(stack_format(name).value_or(StackFormat::folded)))
+      names += (names.empty() ? "" : ", ") + name;
+  }
+  return names;
+}
+
+bool supports_labels(StackFormat format) {
+  return StackWriter::supports_merged(format) && format != StackFormat::folded &&
+         format != StackFormat::html;
+}
+
+/// Fails if stacks are to be merged, and an option or a format that needs those of one recording.
+Result<void> check_merged(const StacksOptions& options, StackFormat format,
+                          const Console& console) {
+  const auto fail = [](const std::string& why) -> Result<void> {
+    return Failure({Errc::invalid_argument, why, 0, {}});
+  };
+  if (!options.baselines.empty()) return fail(std::string(kOneWithOne));
+  const std::array refused = {std::pair(options.stats, "--stats"),
+                              std::pair(options.writing.with_pid, "--with-pid"),
+                              std::pair(options.code, "--code")};
+  for (const auto& [is_given, name] : refused) {
+    if (is_given) return fail(std::string("several recordings and --label do not support ") + name);
+  }
+  if (!StackWriter::supports_merged(format)) {
+    return fail("stacks are merged only by " + formats_with(StackWriter::supports_merged) + ": " +
+                options.format + " has the samples of one recording, in order");
+  }
+  if (!options.merging.labels.empty() && !supports_labels(format)) {
+    return fail("--label supports only " + formats_with(supports_labels) + ": " + options.format +
+                " has no place for labels");
+  }
+  const bool is_binary = format == StackFormat::pprof || format == StackFormat::otlp;
+  const Result<void> fits =
+      is_binary ? check_not_terminal(options, options.format, console) : Result<void>();
+  return fits ? check_merging(options, options.merging) : fits;
+}
+
+/// Warns that a format without events adds samples of different events.
+void note_merged_events(const StacksOptions& options, const StackProfile& profile,
+                        const Console& console) {
+  const bool has_place = options.format != "folded" && options.format != "html";
+  if (has_place || profile.events.size() < 2) return;
+  std::string names;
+  for (const StackProfile::Event& event : profile.events) {
+    names += (names.empty() ? "" : ", ") + event.name;
+  }
+  note_together(names, console);
+}
+
+/// Writes the stacks of several recordings as one profile. Those that cannot be read are left out.
+ExitCode write_merged(const StacksOptions& options, StackFormat format, const Console& console) {
+  const Result<void> checked = check_merged(options, format, console);
+  if (!checked) return console.fail(checked.error());
+  MergedStacks merged;
+  const ProfileRequest request{options, names_of(options), {}, options.output};
+  const ExitCode read = merge_recordings(request, options.merging, merged, console);
+  if (merged.recordings() == 0) return ExitCode::failed;
+  Result<OutputFile> out = open_output(options.output);
+  if (!out) return console.fail(out.error());
+  StackProfile profile = merged.profile();
+  profile.exporter = std::string("perfmap ") + PERFMAP_VERSION;
+  StackWriter::Options writing = options.writing;
+  writing.lines = options.lines || shows_inlines(options);
+  const std::unique_ptr<StackWriter> writer =
+      StackWriter::make(format, *out, merged.table(), profile, writing);
+  merged.visit([&writer](const StackSample& sample) { writer->add(sample); });
+  const Result<void> finished = writer->finish();
+  const Result<void> written = finished ? out->commit() : finished;
+  if (!written) return console.fail(written.error());
+  note_merged_events(options, profile, console);
+  return read;
+}
+
 ExitCode write_stacks(const StacksOptions& options, const Console& console) {
   const StackFormat format = stack_format(options.format).value_or(StackFormat::folded);
+  if (is_merged(options.merging)) return write_merged(options, format, console);
+  const Result<void> given = check_merging(options, options.merging);
+  if (!given) return console.fail(given.error());
   if (!options.baselines.empty()) return write_comparison(options, format, console);
   const Result<void> checked = check_options(options, format, console);
   if (!checked) return console.fail(checked.error());
@@ -475,6 +563,7 @@ constexpr std::array kSuffixes = {
 };
 
 Result<void> choose_format_of(StacksOptions& options, const Console& console) {
+  settle_unclear(options, options.merging);
   return choose_format("--format", options.format, options.output, kSuffixes,
                        stack_format_names().front(), console);
 }
@@ -483,7 +572,11 @@ Result<void> choose_format_of(StacksOptions& options, const Console& console) {
 
 void declare_stacks(CommandOptions& command) {
   StacksOptions& options = command.runs(write_stacks, choose_format_of);
-  add_profile(command, options);
+  add_profile(command, options, [&options](const std::string& text) {
+    return take_recording(text, options.merging);
+  });
+  add_recordings(command, options.merging);
+  add_label(command, options.merging);
   const std::vector<std::string> formats = stack_format_names();
   add_output_format(command, "--format", options.format, formats, kSuffixes, formats.front());
   add_output(command, options.output);

@@ -75,16 +75,21 @@ constexpr Example kRecordExamples[] = {
      "perfmap record --runtime none -- ./run.sh"}};
 
 constexpr std::string_view kStacksUsages[] = {"perfmap stacks RECORDING [SOURCE...] [OPTIONS]",
+                                              "perfmap stacks RECORDING RECORDING... [OPTIONS]",
+                                              "perfmap stacks --recordings LIST [OPTIONS]",
                                               "perfmap stacks RECORDING --baseline OLD [OPTIONS]"};
 constexpr Example kStacksExamples[] = {
     {"Make a page with a flame graph", "perfmap stacks perf.data -o flame.html"},
     {"Print folded stacks of one program, with compiler tiers merged",
      "perfmap stacks perf.data --comm node --merge-tiers"},
-    {"Write a profile for pprof", "perfmap stacks perf.data -o profile.pb.gz"},
     {"Show what changed since an older recording",
-     "perfmap stacks perf.data --baseline old.data -o difference.html"}};
+     "perfmap stacks perf.data --baseline old.data -o difference.html"},
+    {"Write a profile for pprof, of the recordings of several hosts",
+     "perfmap stacks perf.data old.data --label host -o fleet.pb.gz"}};
 
 constexpr std::string_view kReportUsages[] = {"perfmap report RECORDING [SOURCE...] [OPTIONS]",
+                                              "perfmap report RECORDING RECORDING... [OPTIONS]",
+                                              "perfmap report --recordings LIST [OPTIONS]",
                                               "perfmap report RECORDING --baseline OLD [OPTIONS]"};
 constexpr Example kReportExamples[] = {
     {"Print the functions that took most time", "perfmap report perf.data"},
@@ -248,17 +253,20 @@ constexpr CommandTexts kCommands[] = {
     {"stacks", kStacksUsages,
      "Prints the call stack of each sample of a perf recording with the names of its functions, "
      "JIT code included: as folded stacks, as a flame graph page, or for another viewer. It also "
-     "names the JIT code of a pprof profile.",
+     "names the JIT code of a pprof profile. Several recordings become one profile.",
      kStacksExamples, "the stacks were written", "",
-     "the recording or a source cannot be read; an error in the command line; a failed write"},
+     "a recording or a source cannot be read (of several recordings, the stacks of the others are "
+     "written); an error in the command line; a failed write"},
     {"report", kReportUsages,
      "Counts the samples of a perf recording or a pprof profile by function, JIT code included: in "
      "the function itself, and in the function and all that it called. --by counts by module, "
-     "thread, process, compiler tier, source line or runtime instead. --baseline compares two "
-     "recordings.",
+     "thread, process, compiler tier, source line or runtime instead. Samples of several "
+     "recordings count together; "
+     "--baseline compares two.",
      kReportExamples, "the report was written; also if no sample passes the filters",
      "with --fail-above: the total or a function grew by more than that",
-     "the recording or a source cannot be read; with --baseline: a recording has no samples, is "
+     "a recording or a source cannot be read (of several recordings without --baseline, the others "
+     "are counted); with --baseline: a recording has no samples, is "
      "damaged, or has no names for code that has more than 5 % of them, and has names in another; "
      "no function, or "
      "several, have the name of --callers or --callees; an error in the command line; a failed "

@@ -243,16 +243,16 @@ ExitCode Console::fail(const Error& error) const {
 }
 
 ExitCode Console::fail(std::string_view message) const {
-  say("error: ", "\x1b[1;31m", message);
+  say(Message::Kind::error, message);
   return ExitCode::failed;
 }
 
 void Console::warn(std::string_view message) const {
-  if (!quiet_) say("warning: ", "\x1b[1;33m", message);
+  if (!quiet_) say(Message::Kind::warning, message);
 }
 
 void Console::note(std::string_view message) const {
-  if (!quiet_) say("", "", message);
+  if (!quiet_) say(Message::Kind::note, message);
 }
 
 bool Console::flush_answers() const {
@@ -273,20 +273,39 @@ void Console::line(std::string_view text) const {
   progress_->print(printable(text) + "\n");
 }
 
-void Console::say(std::string_view prefix, std::string_view color, std::string_view message) const {
-  if (!flush_answers()) return;
-  std::string text = "perfmap: ";
-  if (color_err_ && !color.empty()) {
-    text.append(color).append(prefix).append("\x1b[0m");
-  } else {
-    text.append(prefix);
-  }
+void Console::say(Message::Kind kind, std::string_view message) const {
   std::string shown(message);
   for (const auto& [path, name] : shown_) {
     const std::size_t at = shown.find(path);
     if (at != shown.npos) shown.replace(at, path.size(), name);
   }
-  progress_->print(text + printable(shown) + "\n");
+  if (kept_ != nullptr) return kept_->push_back({kind, std::move(shown)});
+  print({kind, std::move(shown)});
+}
+
+void Console::print(const Message& message) const {
+  struct Prefix {
+    std::string_view text;
+    std::string_view color;
+  };
+  constexpr std::array<Prefix, 3> kPrefixes = {
+      {{"error: ", "\x1b[1;31m"}, {"warning: ", "\x1b[1;33m"}, {"", ""}}};  // by kind
+  if (!flush_answers()) return;
+  const Prefix& prefix = kPrefixes[static_cast<std::size_t>(message.kind)];
+  std::string text = "perfmap: ";
+  if (color_err_ && !prefix.color.empty()) {
+    text.append(prefix.color).append(prefix.text).append("\x1b[0m");
+  } else {
+    text.append(prefix.text);
+  }
+  progress_->print(text + printable(message.text) + "\n");
+}
+
+Console Console::keeping(std::vector<Message>& kept) const {
+  Console other(*out_, ColorWish::never, quiet_, verbose_, arguments_);
+  other.progress_ = std::make_unique<Progress>(false);
+  other.kept_ = &kept;
+  return other;
 }
 
 void Console::show_as(std::string path, std::string name) const {

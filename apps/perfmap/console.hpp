@@ -95,6 +95,18 @@ class Console {
   Console(OutputFile& out, ColorWish color, bool quiet, bool verbose,
           std::span<char* const> arguments = {});
 
+  /// A message that is not printed yet.
+  struct Message {
+    enum class Kind : std::uint8_t { error, warning, note };
+    Kind kind;
+    std::string text;
+  };
+  /// A console for a thread of its own, which adds messages to `kept` (borrowed) in place of
+  /// printing them, and shows no progress.
+  Console keeping(std::vector<Message>& kept) const;
+  /// Prints such a message.
+  void print(const Message& message) const;
+
   /// Standard output, buffered; main() flushes it at the end. On a terminal, append_visible() shows
   /// all bytes but newlines.
   OutputFile& out() const { return *out_; }
@@ -128,7 +140,7 @@ class Console {
   /// On a terminal, answers are printed before messages about them. False if the output has no
   /// reader.
   bool flush_answers() const;
-  void say(std::string_view prefix, std::string_view color, std::string_view message) const;
+  void say(Message::Kind kind, std::string_view message) const;
 
   OutputFile* out_;
   std::span<char* const> arguments_;
@@ -140,6 +152,7 @@ class Console {
   bool color_err_;
   std::unique_ptr<Progress> progress_;
   mutable std::vector<std::pair<std::string, std::string>> shown_;  // paths and their names
+  std::vector<Message>* kept_ = nullptr;                            // null: messages are printed
 };
 
 /// The columns of the terminal that the descriptor refers to; 80 if that is unknown.

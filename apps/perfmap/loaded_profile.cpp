@@ -73,17 +73,20 @@ ExitCode open_profile(const std::string& path, const ProfileRequest& request, Lo
 }
 
 ExitCode read_profile(LoadedProfile& loaded, const Console& console, const VisitSample& visit) {
-  const auto add = [&](const StackSample& sample, std::uint64_t count) {
+  return read_samples(loaded, console, [&](const StackSample& sample, std::uint64_t count) {
     loaded.report->add(sample, count);
     if (visit) visit(sample, count);
-  };
+  });
+}
+
+ExitCode read_samples(LoadedProfile& loaded, const Console& console, const VisitSample& visit) {
   if (!loaded.pprof) {
-    return loaded.reading->read([&](const StackSample& sample) { add(sample, 1); }, loaded.problems,
-                                console);
+    return loaded.reading->read([&](const StackSample& sample) { visit(sample, 1); },
+                                loaded.problems, console);
   }
   const Input& profile = *loaded.profile;
   const Step step(console, "reading " + profile.name());
-  const Result<void> read = loaded.pprof->read(add);
+  const Result<void> read = loaded.pprof->read(visit);
   if (!read) return fail_to_read(profile, read.error(), console);
   return profile.was_truncated() ? console.fail(profile.name() + " was truncated while it was read")
                                  : ExitCode::ok;

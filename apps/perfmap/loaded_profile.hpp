@@ -45,6 +45,9 @@ ExitCode open_profile(const std::string& path, const ProfileRequest& request, Lo
 ExitCode read_profile(LoadedProfile& loaded, const Console& console,
                       const VisitSample& visit = nullptr);
 
+/// The same without counting them.
+ExitCode read_samples(LoadedProfile& loaded, const Console& console, const VisitSample& visit);
+
 /// Prints the notes about a file, after the output.
 void note_profile(const LoadedProfile& loaded, const StackFilter& filter, const Console& console);
 

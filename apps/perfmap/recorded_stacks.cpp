@@ -28,18 +28,22 @@ Result<std::shared_ptr<JitSources>> open_given(const std::vector<Source>& source
   return given;
 }
 
+Result<ModuleCacheOptions> module_cache_options(const RecordedStacksOptions& options,
+                                                const Console& console) {
+  ModuleCacheOptions cache;
+  cache.debug_directories = {"/usr/lib/debug"};
+  if (!options.debuginfod) return cache;
+  Result<Debuginfod> servers = Debuginfod::open();
+  if (!servers) return Failure(std::move(servers.error()));
+  cache.fetch = asking(*servers, console);
+  return cache;
+}
+
 Result<std::unique_ptr<Reading>> Reading::open(Input input, const RecordedStacksOptions& options,
                                                StackOptions::Names names, const Console& console) {
   Result<Recording> recording = Recording::open(std::move(input));
   if (!recording) return Failure(std::move(recording.error()));
-  ModuleCacheOptions cache;
-  cache.debug_directories = {"/usr/lib/debug"};
-  if (options.debuginfod) {
-    Result<Debuginfod> servers = Debuginfod::open();
-    if (!servers) return Failure(std::move(servers.error()));
-    cache.fetch = asking(*servers, console);
-  }
-  std::unique_ptr<Reading> reading(new Reading(*std::move(recording), std::move(cache)));
+  std::unique_ptr<Reading> reading(new Reading(*std::move(recording)));
   const Result<void> ready = reading->prepare(options, names, console);
   if (!ready) return Failure(ready.error());
   return reading;
@@ -56,10 +60,16 @@ Result<void> Reading::prepare(const RecordedStacksOptions& options, StackOptions
                               const Console& console) {
   StackOptions stacks = options.stacks;
   stacks.names = names;
+  if (options.modules == nullptr) {
+    Result<ModuleCacheOptions> caching = module_cache_options(options, console);
+    if (!caching) return Failure(std::move(caching.error()));
+    own_modules_.emplace(*std::move(caching));
+  }
+  ModuleCache& modules = options.modules != nullptr ? *options.modules : *own_modules_;
   Result<RecordedJitOptions> jit = recorded_jit_options(
       {options.map_dir, options.symfs, options.any_owner, options.recording}, console);
   if (!jit) return Failure(std::move(jit.error()));
-  stacks.open_module = open_recorded_modules(cache_, recording_, *jit);
+  stacks.open_module = open_recorded_modules(modules, recording_, *jit);
   if (!options.sources.empty()) {
     auto given = open_given(options.sources, console);
     if (!given) return Failure(std::move(given.error()));
@@ -336,30 +346,29 @@ Result<void> check_recorded_options(const RecordedStacksOptions& options) {
   return check_directories({options.map_dir, options.symfs});
 }
 
-void add_recording(CommandOptions& command, RecordedStacksOptions& options, const std::string& help,
-                   const std::function<bool(const std::string&)>& take_more) {
+Option add_recording(CommandOptions& command, RecordedStacksOptions& options,
+                     const std::string& help,
+                     const std::function<bool(const std::string&)>& take_more) {
   const auto take_recording = [&options, take_more](const std::string& text) {
     if (!options.recording.empty()) return take_more && take_more(text);
     options.recording = text;
     return true;
   };
-  add_sources(command, options.sources,
-              {.name = "recording",
-               .type = kFile,
-               .help = help,
-               .take_other = take_recording,
-               .with_pid = false})
-      .required();
+  return add_sources(command, options.sources,
+                     {.name = "recording",
+                      .type = kFile,
+                      .help = help,
+                      .take_other = take_recording,
+                      .with_pid = false});
 }
 
-void add_profile(CommandOptions& command, RecordedStacksOptions& options, const std::string& more,
+void add_profile(CommandOptions& command, RecordedStacksOptions& options,
                  const std::function<bool(const std::string&)>& take_more) {
   options.stacks.threads = std::clamp(std::thread::hardware_concurrency(), 1U, 64U);
   add_recording(
       command, options,
-      "A recording of perf record, a pprof profile, or '-'. Further arguments are maps and "
-      "jitdumps, which are used for all processes" +
-          more,
+      "A recording of perf record, a pprof profile, or '-'. Further arguments are further "
+      "recordings and profiles, or maps and jitdumps, which are used for all processes",
       take_more);
 }
 

@@ -38,17 +38,22 @@ struct RecordedStacksOptions {
   bool debuginfod = false;
   /// Changes the options of the reader when all are set; null: does not.
   std::function<void(StackOptions&)> watch = nullptr;
+  ModuleCache* modules = nullptr;  ///< of several recordings; null: each has its own
 };
+
+/// The cache of ELF files for recordings. Fails if --debuginfod is given and the library that it
+/// needs is not installed.
+Result<ModuleCacheOptions> module_cache_options(const RecordedStacksOptions& options,
+                                                const Console& console);
 
 /// RECORDING and further sources of names. `take_more` takes a positional after RECORDING that is
 /// not a source, and returns true; null: all are sources.
-void add_recording(CommandOptions& command, RecordedStacksOptions& options, const std::string& help,
-                   const std::function<bool(const std::string&)>& take_more = nullptr);
-/// The same for a recording or a pprof profile; as many threads as the machine has processors.
-/// `more` says what further arguments can be, after sources.
+Option add_recording(CommandOptions& command, RecordedStacksOptions& options,
+                     const std::string& help,
+                     const std::function<bool(const std::string&)>& take_more = nullptr);
+/// The same for recordings and pprof profiles; as many threads as the machine has processors.
 void add_profile(CommandOptions& command, RecordedStacksOptions& options,
-                 const std::string& more = "",
-                 const std::function<bool(const std::string&)>& take_more = nullptr);
+                 const std::function<bool(const std::string&)>& take_more);
 /// --no-demangle, --no-kernel.
 void add_frame_names(CommandOptions& command, StackOptions& stacks);
 /// --pid, --tid, --comm, --event, --from, --to-time.
@@ -82,14 +87,13 @@ class Reading {
   void warn(const Console& console) const;
 
  private:
-  Reading(Recording recording, ModuleCacheOptions cache)
-      : recording_(std::move(recording)), cache_(std::move(cache)) {}
+  explicit Reading(Recording recording) : recording_(std::move(recording)) {}
 
   Result<void> prepare(const RecordedStacksOptions& options, StackOptions::Names names,
                        const Console& console);
 
   Recording recording_;
-  ModuleCache cache_;
+  std::optional<ModuleCache> own_modules_;
   RecordedRefusals refused_;
   KernelSource kernel_;
   std::optional<StackReader> reader_;

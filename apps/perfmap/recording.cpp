@@ -44,7 +44,7 @@ Result<RecordedJitOptions> recorded_jit_options(const RecordedSourceOptions& opt
   jit.roots = roots_from_environment();
   jit.symfs = options.symfs;
   jit.any_owner = options.any_owner;
-  const std::string& directory = unpacked_directory(options.recording);
+  const std::string directory = unpacked_directory(options.recording);
   const Result<void> known = set_recorded_files(directory, options.map_dir, jit);
   if (!known) return Failure(known.error());
   if (jit.modules != nullptr) warn_unreadable(jit.modules->damaged(), console);

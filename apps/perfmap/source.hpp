@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <perfmap/index.hpp>
@@ -149,10 +150,11 @@ void note_without_lines(std::span<const std::string> modules, const Console& con
 
 /// Prints once why no server answers.
 inline FetchDebugFile asking(const Debuginfod& servers, const Console& console) {
-  return [servers, &console, told = std::make_shared<bool>(false)](std::string_view build_id) {
+  return [servers, &console,
+          told = std::make_shared<std::atomic<bool>>(false)](std::string_view build_id) {
     auto path = servers.find(build_id);
     const std::optional<Error> failure = servers.failure();
-    if (failure && !std::exchange(*told, true)) console.warn(failure->message);
+    if (failure && !told->exchange(true)) console.warn(failure->message);
     return path;
   };
 }

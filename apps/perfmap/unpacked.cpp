@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "unpacked.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -10,6 +11,8 @@
 #include <cstring>
 #include <fcntl.h>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <perfmap/profile/archive.hpp>
 #include <string_view>
 #include <sys/syscall.h>
@@ -57,7 +60,7 @@ void remove_directory(const char* path) noexcept {
 /// Signals that end the program.
 constexpr std::array kEnds = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
 
-/// What signal handlers remove: paths that are never freed. Null after the last one.
+/// What signal handlers remove: paths that are never freed. Null: a free place.
 constexpr std::size_t kMaxDirectories = 256;
 std::array<std::atomic<const char*>, kMaxDirectories> directories;
 static_assert(std::atomic<const char*>::is_always_lock_free);
@@ -88,13 +91,16 @@ class Unpacked {
   }
   ~Unpacked() { remove_all(); }
 
-  const std::string* find(const std::string& path) const {
+  std::optional<std::string> find(const std::string& path) const {
+    const std::lock_guard lock(mutex_);
     const auto found = paths_.find(path);
-    return found == paths_.end() ? nullptr : &found->second;
+    return found == paths_.end() ? std::nullopt : std::optional<std::string>(found->second);
   }
   Result<std::string> make(const std::string& path);
+  void remove(const std::string& path);
 
   void handle_signals() {
+    const std::lock_guard lock(mutex_);
     if (std::exchange(handles_signals_, true)) return;
     for (std::size_t i = 0; i < kEnds.size(); ++i) {
       struct sigaction& before = handlers_before[i];
@@ -108,10 +114,33 @@ class Unpacked {
  private:
   Unpacked() = default;
 
-  std::unordered_map<std::string, std::string> paths_;
-  std::size_t count_ = 0;
+  /// Adds it to those that signal handlers remove. False if there are too many.
+  static bool add(const char* path) noexcept {
+    return std::ranges::any_of(directories, [path](std::atomic<const char*>& one) {
+      const char* none = nullptr;
+      return one.compare_exchange_strong(none, path);
+    });
+  }
+  static void remove_now(const char* path) noexcept {
+    remove_directory(path);
+    for (std::atomic<const char*>& one : directories) {
+      const char* known = path;
+      if (one.compare_exchange_strong(known, nullptr)) return;
+    }
+  }
+
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, const char*> paths_;  // directories, which are never freed
   bool handles_signals_ = false;
 };
+
+void Unpacked::remove(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  const auto found = paths_.find(path);
+  if (found == paths_.end()) return;
+  remove_now(found->second);
+  paths_.erase(found);
+}
 
 /// `error`, if it is due to the directory for temporary files, with what to do.
 Failure with_remedy(Error error, const std::string& tmp) {
@@ -122,20 +151,24 @@ Failure with_remedy(Error error, const std::string& tmp) {
 Result<std::string> Unpacked::make(const std::string& path) {
   const char* const set = std::getenv("TMPDIR");
   const std::string tmp = set != nullptr && *set != '\0' ? set : "/tmp";
-  if (count_ == kMaxDirectories) {
-    return Failure({Errc::too_large, "cannot unpack " + path + ": too many archives", 0, {}});
-  }
   // Registered before it is made: mkdtemp() writes the name, and then makes the directory.
   char* const kept = ::strdup((tmp + "/perfmap-XXXXXX").c_str());
   if (kept == nullptr) throw std::bad_alloc();
-  directories[count_++] = kept;
+  if (!add(kept)) {
+    std::free(kept);
+    return Failure({Errc::too_large, "cannot unpack " + path + ": too many archives", 0, {}});
+  }
   if (::mkdtemp(kept) == nullptr) {
     return with_remedy(
         system_error("cannot unpack " + path + ": cannot create a temporary directory", errno),
         tmp);
   }
   Result<void> done = unpack_archive(path, kept);
-  if (done) return paths_.try_emplace(path, kept).first->second;
+  if (done) {
+    const std::lock_guard lock(mutex_);
+    return paths_.try_emplace(path, kept).first->second;
+  }
+  remove_now(kept);
   const int reason = done.error().sys_errno;
   if (reason == ENOSPC || reason == EDQUOT) return with_remedy(std::move(done.error()), tmp);
   return Failure(std::move(done.error()));
@@ -144,7 +177,7 @@ Result<std::string> Unpacked::make(const std::string& path) {
 }  // namespace
 
 Result<std::string> unpacked(const std::string& path, const Console& console) {
-  if (const std::string* const known = Unpacked::all().find(path)) return *known;
+  if (const auto known = Unpacked::all().find(path)) return *known;
   if (path == "-" || !is_archive(path)) return path;
   const Step step(console, "unpacking " + path);
   Unpacked::all().handle_signals();
@@ -153,9 +186,10 @@ Result<std::string> unpacked(const std::string& path, const Console& console) {
   return directory;
 }
 
-const std::string& unpacked_directory(const std::string& path) {
-  const std::string* const known = Unpacked::all().find(path);
-  return known != nullptr ? *known : path;
+std::string unpacked_directory(const std::string& path) {
+  return Unpacked::all().find(path).value_or(path);
 }
+
+void remove_unpacked(const std::string& path) { Unpacked::all().remove(path); }
 
 }  // namespace perfmap::app

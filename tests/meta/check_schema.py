@@ -146,9 +146,9 @@ assert len(runtimes["runtimes"]) > 10
 
 # ---- Golden cases ----
 
-# The schema of a line, by command; stacks has another one with --stats, and with --baseline.
+# The schema of a line, by command; stacks has other ones with these options.
 OF_LINES = {"lint": "lint-line-1", "resolve": "resolve-line-1", "stacks": "stack-1", "stacks --stats": "stack-stats-1",
-            "stacks --baseline": "stack-comparison-1", "watch": "watch-1", "convert": "map-line-1", "to-json": "map-line-1"}
+            "stacks --baseline": "stack-comparison-1", "stacks --recordings": "stack-count-1", "watch": "watch-1", "convert": "map-line-1", "to-json": "map-line-1"}
 # Formats of others: their own schemas are checked elsewhere, or they have none.
 FOREIGN = {"sarif", "speedscope", "firefox", "chrome", "otlp-json"}
 
@@ -165,7 +165,7 @@ def objects_in(path, words):
         return
     command = next(word for word in words if not word.startswith("-"))
     if command == "stacks":
-        command += "".join(f" {option}" for option in ("--stats", "--baseline") if option in words)
+        command += "".join(f" {option}" for option in ("--stats", "--baseline", "--recordings") if option in words)
     for line in text.splitlines():
         yield json.loads(line), f"perfmap.{OF_LINES[command]}"
 

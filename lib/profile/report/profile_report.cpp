@@ -455,14 +455,15 @@ std::vector<ProfileReport::Event> ProfileReport::events() const {
     const bool is_listed = number < state_->profile.events.size();
     const StackProfile::Event& event =
         event_of(state_->profile, {.event = is_listed ? number : UINT32_MAX});
-    events.push_back({.number = number,
-                      .name = event.name.empty() ? std::string_view("unknown") : event.name,
-                      .is_time = event.is_time,
-                      .unit = event.is_weighted ? std::string_view(event.unit) : "",
-                      .total = counts.total,
-                      .processes = counts.pids.size(),
-                      .program = main_program(counts),
-                      .duration_ns = counts.last_time - counts.first_time});
+    events.push_back(
+        {.number = number,
+         .name = event.name.empty() ? std::string_view("unknown") : event.name,
+         .is_time = event.is_time,
+         .unit = event.is_weighted ? std::string_view(event.unit) : "",
+         .total = counts.total,
+         .processes = state_->profile.is_merged ? counts.programs.size() : counts.pids.size(),
+         .program = main_program(counts),
+         .duration_ns = counts.last_time - counts.first_time});
   }
   return events;
 }

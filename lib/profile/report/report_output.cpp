@@ -28,8 +28,8 @@ std::string amount(const Event& event, std::uint64_t value) {
   return is_weighted_time ? seconds(value) : std::to_string(value);
 }
 
-/// "600 samples of cpu-clock, 6.000 s, 1 process"
-std::string title_of(const Event& event) {
+/// "600 samples of cpu-clock, 6.000 s, 1 process", or of merged stacks "…, 2 recordings".
+std::string title_of(const Event& event, const StackProfile& profile) {
   std::string name;
   append_visible(name, event.name);
   std::string title = amount(event, event.total.samples);
@@ -41,7 +41,10 @@ std::string title_of(const Event& event) {
   }
   title += (event.unit == "count" ? " " : " of ") + name;
   if (event.unit.empty() && event.is_time) title += ", " + seconds(event.total.period);
-  return title + ", " + counted(event.processes, "process", "processes");
+  title += ", ";
+  if (!profile.is_merged) return title + counted(event.processes, "process", "processes");
+  append_visible(title, profile.title);
+  return title;
 }
 
 std::string upper(std::string_view word) {
@@ -445,7 +448,7 @@ void write_report_text(const ProfileReport& report, const ReportOutput& output, 
   for (const Event& event : report.events()) {
     if (!is_first) out.write("\n");
     is_first = false;
-    out.write(title_of(event) + "\n");
+    out.write(title_of(event, report.profile()) + "\n");
     if (output.callers.empty() && output.callees.empty()) {
       write_event_text(report, event, output, out);
     } else {

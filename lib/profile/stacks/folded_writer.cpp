@@ -43,7 +43,7 @@ class FoldedWriter : public StackWriter {
     const bool is_old = input_.baseline && sample.event == 0;
     std::vector<std::uint64_t>& counts = is_old ? old_counts_ : counts_;
     if (node >= counts.size()) counts.resize(tree_.size());
-    counts[node] += event_of(input_.profile, sample).is_weighted ? sample.period : 1;
+    counts[node] += event_of(input_.profile, sample).is_weighted ? sample.period : sample.count;
   }
 
   Result<void> finish() override {

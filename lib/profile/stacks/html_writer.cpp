@@ -94,7 +94,7 @@ class HtmlWriter : public StackWriter {
 
   void add(const StackSample& sample) override {
     const bool is_weighted = event_of(input_.profile, sample).is_weighted;
-    const std::uint64_t weight = is_weighted ? sample.period : 1;
+    const std::uint64_t weight = is_weighted ? sample.period : sample.count;
     const std::uint64_t time = has_times_ ? sample.time : 0;
     if (tree_.size() == 1) first_time_ = last_time_ = time;
     last_time_ = std::max(last_time_, time);

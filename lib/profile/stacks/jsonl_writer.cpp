@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "base/hex_bytes.hpp"
 #include "perfmap/json.hpp"
 #include "perfmap/text.hpp"
 #include "stacks/writers.hpp"
@@ -6,7 +7,8 @@
 namespace perfmap {
 namespace {
 
-/// One JSON object per line; docs/schema/perfmap.stack-1.json.
+/// One JSON object per line; docs/schema/perfmap.stack-1.json, and perfmap.stack-count-1.json of
+/// merged stacks.
 class JsonlWriter : public StackWriter {
  public:
   explicit JsonlWriter(WriterInput input)
@@ -15,6 +17,7 @@ class JsonlWriter : public StackWriter {
         frames_(input_.table, input_.options.merge_tiers, false) {}
 
   void add(const StackSample& sample) override {
+    if (input_.profile.is_merged) return add_merged(sample);
     json_.begin_object();
     json_.member("time", seconds_text(sample.time));
     json_.member("pid", static_cast<std::uint64_t>(sample.pid));
@@ -34,18 +37,62 @@ class JsonlWriter : public StackWriter {
   Result<void> finish() override { return {}; }
 
  private:
-  void write_frame(const StackFrame& frame) {
-    const FramePlace& place = input_.table.place(frame.place);
-    const FrameFunction& function = frames_.function(frames_.of_place(frame.place));
+  void add_merged(const StackSample& sample) {
     json_.begin_object();
-    json_.key("ip");
-    json_.address(frame.ip);
+    json_.member("count", sample.count);
+    json_.member("period", sample.period);
+    json_.member("process", sample.process_comm);
+    json_.member("comm", sample.comm);
+    json_.member("event", event_of(input_.profile, sample).name);
+    json_.member("end", to_string(sample.end));
+    json_.key("labels");
+    json_.begin_object();
+    for (const StackLabel& label : sample.labels) json_.member(label.key, label.value);
+    json_.end_object();
+    json_.key("frames");
+    json_.begin_array();
+    for (const StackFrame& frame : sample.frames) write_merged_frame(frame);
+    json_.end_array();
+    json_.end_object();
+    json_.newline();
+  }
+
+  void write_name(const FrameFunction& function) {
     json_.key("name");
     if (function.name.empty()) {
       json_.null();
     } else {
       json_.string(function.name);
     }
+  }
+
+  /// With what names it later, if it has no name.
+  void write_merged_frame(const StackFrame& frame) {
+    const FramePlace& place = input_.table.place(frame.place);
+    const FrameMapping& mapping = input_.table.mapping(place.mapping);
+    const FrameFunction& function = frames_.function(frames_.of_place(frame.place));
+    json_.begin_object();
+    write_name(function);
+    json_.member("module", function.module.empty() ? mapping.path : function.module);
+    json_.member("kind", to_string(function.kind));
+    json_.member("file", function.file);
+    json_.member("line", place.line);
+    if (function.name.empty() && place.vaddr != 0) {
+      json_.key("address");
+      json_.address(place.vaddr);
+      json_.member("build_id", hex_of_bytes(mapping.build_id));
+    }
+    write_doubts(doubts_of(frame, place));
+    json_.end_object();
+  }
+
+  void write_frame(const StackFrame& frame) {
+    const FramePlace& place = input_.table.place(frame.place);
+    const FrameFunction& function = frames_.function(frames_.of_place(frame.place));
+    json_.begin_object();
+    json_.key("ip");
+    json_.address(frame.ip);
+    write_name(function);
     json_.member("offset", place.offset);
     json_.member("module", function.module.empty() ? input_.table.mapping(place.mapping).path
                                                    : function.module);

@@ -63,7 +63,28 @@ struct Process {
   pid_t pid = 0;
   std::uint32_t program = 0;  // mapping of its program; 0: unknown
   std::string comm = {};
+  std::uint32_t labels = 0;
 };
+
+/// What identifies a Resource. Merged processes have no pids, but names.
+struct ProcessKey {
+  pid_t pid = 0;
+  std::uint32_t labels = 0;
+  std::uint32_t comm = 0;  // of the texts
+  friend auto operator<=>(const ProcessKey&, const ProcessKey&) = default;
+};
+
+/// The conventions' words for the labels that `stacks --label` takes from a recording, or that its
+/// pages use.
+constexpr std::array<std::array<std::string_view, 2>, 3> kLabelWords = {
+    {{"host", "host.name"}, {"service", "service.name"}, {"build", "service.version"}}};
+
+std::string_view attribute_of_label(std::string_view key) noexcept {
+  for (const auto& [label, word] : kLabelWords) {
+    if (label == key) return word;
+  }
+  return key;
+}
 
 struct Sample {
   std::uint32_t process = 0;
@@ -126,9 +147,9 @@ class OtlpWriter : public StackWriter {
         samples_.add({process_of(sample), static_cast<std::uint32_t>(event), node,
                       threads_.add(thread_of(sample))});
     if (number == totals_.size()) totals_.emplace_back();
-    ++totals_[number].count;
+    totals_[number].count += sample.count;
     totals_[number].period += sample.period;
-    keep_period(event, sample.period);
+    keep_period(event, sample.period / std::max<std::uint64_t>(sample.count, 1));
     numbers_.push_back(number);
     times_.push_back(sample.time);
   }
@@ -183,9 +204,11 @@ class OtlpWriter : public StackWriter {
   const StackProfile& profile() const noexcept { return input_.profile; }
 
   std::uint32_t process_of(const StackSample& sample) {
+    ProcessKey key{sample.pid, labels_.add(sample.labels)};
+    if (profile().is_merged) key.comm = texts_.add(sample.process_comm);
     const auto [found, is_new] =
-        process_numbers_.try_emplace(sample.pid, static_cast<std::uint32_t>(processes_.size()));
-    if (is_new) processes_.push_back({.pid = sample.pid});
+        process_numbers_.try_emplace(key, static_cast<std::uint32_t>(processes_.size()));
+    if (is_new) processes_.push_back({.pid = sample.pid, .labels = key.labels});
     Process& process = processes_[found->second];
     // After exec it has another name.
     if (process.comm != sample.process_comm) process.comm = sample.process_comm;
@@ -271,7 +294,7 @@ class OtlpWriter : public StackWriter {
     const std::string path =
         process.program == 0 ? "" : escaped(input_.table.mapping(process.program).path);
     const std::string name = path.empty() ? escaped(process.comm) : std::string(file_name_of(path));
-    const std::vector<std::pair<std::string_view, std::string>> texts = {
+    std::vector<std::pair<std::string, std::string>> texts = {
         // What the conventions want of a service whose name is not known.
         {"service.name", "unknown_service" + (name.empty() ? "" : ":" + name)},
         {"process.executable.name", name},
@@ -279,7 +302,12 @@ class OtlpWriter : public StackWriter {
         {"host.name", escaped(profile().hostname)},
         {"host.arch", escaped(host_arch(profile().arch))},
         {"os.type", profile().os_release.empty() ? "" : "linux"}};
-    std::vector<std::pair<std::string_view, std::string>> known;
+    for (const StackLabel& label : labels_[process.labels]) {
+      const std::string key = escaped(attribute_of_label(label.key));
+      std::erase_if(texts, [&key](const auto& one) { return one.first == key; });
+      texts.emplace_back(key, escaped(label.value));
+    }
+    std::vector<std::pair<std::string, std::string>> known;
     for (const auto& one : texts) {
       if (!one.second.empty()) known.push_back(one);
     }
@@ -344,7 +372,8 @@ class OtlpWriter : public StackWriter {
                  [&](auto& message, std::size_t i) { write_sample(message, shape, samples[i]); });
     if (profile().wall_ns != 0) out.fixed(profile::kTime, wall_time(first));
     // Its end is not a part of it.
-    out.whole(profile::kDuration, last - first + 1);
+    const std::uint64_t span = profile().is_merged ? profile().duration_ns : last - first;
+    out.whole(profile::kDuration, span + 1);
     out.message(profile::kPeriodType, write_type(type, unit));
     out.integer(profile::kPeriod,
                 static_cast<std::int64_t>(std::max<std::uint64_t>(shape.period, 1)));
@@ -492,7 +521,8 @@ class OtlpWriter : public StackWriter {
   ProfileTables tables_;
   StackTree tree_;  // of locations
   std::vector<Process> processes_;
-  std::map<pid_t, std::uint32_t> process_numbers_;
+  LabelSets labels_;
+  std::map<ProcessKey, std::uint32_t> process_numbers_;
   InternTable<Thread, HashOf> threads_;
   InternTable<Sample, HashOf> samples_;
   std::vector<Total> totals_;  // by sample

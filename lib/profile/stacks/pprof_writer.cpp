@@ -61,10 +61,11 @@ class PprofWriter : public StackWriter {
     const std::uint32_t comm = strings_.add(escaped(sample.comm));
     const std::uint32_t thread = threads_.add({sample.pid, sample.tid, comm});
     tables_.note_program(sample.program);
-    const std::uint32_t number = samples_.add({stack_of(sample), thread, doubts_of(sample)});
+    const std::uint32_t number =
+        samples_.add({stack_of(sample), thread, labels_.add(sample.labels), doubts_of(sample)});
     if (values_.size() <= number * values_each_) values_.resize(values_.size() + values_each_);
     std::uint64_t* const values = &values_[number * values_each_];
-    ++values[0];
+    values[0] += sample.count;
     const std::size_t column = sample.event < columns_.size() ? columns_[sample.event] : 0;
     if (column != 0) values[column] += sample.period;
   }
@@ -103,6 +104,7 @@ class PprofWriter : public StackWriter {
   struct Sample {
     std::uint32_t stack;
     std::uint32_t thread;
+    std::uint32_t labels;
     Doubts doubts;  // of any of its frames
     friend bool operator==(const Sample&, const Sample&) = default;
   };
@@ -117,7 +119,7 @@ class PprofWriter : public StackWriter {
     std::size_t operator()(const Sample& sample) const noexcept {
       return Hash()
           .add(std::uint64_t{sample.stack} << 32 | sample.thread)
-          .add(std::uint64_t{sample.doubts.bits})
+          .add(std::uint64_t{sample.labels} << 32 | sample.doubts.bits)
           .value();
     }
   };
@@ -169,7 +171,9 @@ class PprofWriter : public StackWriter {
       writer.add_int64(pprof::time_nanos,
                        static_cast<std::int64_t>(profile.wall_ns + first_time_ - profile.clock_ns));
     }
-    writer.add_int64(pprof::duration_nanos, static_cast<std::int64_t>(last_time_ - first_time_));
+    const std::uint64_t duration =
+        profile.is_merged ? profile.duration_ns : last_time_ - first_time_;
+    writer.add_int64(pprof::duration_nanos, static_cast<std::int64_t>(duration));
     if (first == nullptr) return;
     writer.add_message(pprof::period_type, type_of(*first));
     writer.add_int64(pprof::default_sample_type, strings_.add(type_name(*first)));
@@ -249,12 +253,17 @@ class PprofWriter : public StackWriter {
     writer.add_packed_int64(sample_field::value, values,
                             values + static_cast<std::ptrdiff_t>(values_each_));
     const Thread& thread = threads_[samples_[number].thread];
-    add_label(writer, "pid", label_field::num, thread.pid);
-    add_label(writer, "tid", label_field::num, thread.tid);
+    if (!input_.profile.is_merged) {
+      add_label(writer, "pid", label_field::num, thread.pid);
+      add_label(writer, "tid", label_field::num, thread.tid);
+    }
     add_label(writer, "comm", label_field::str, thread.comm);
     const Doubts doubts = samples_[number].doubts;
     if (doubts.any()) {
       add_label(writer, "doubts", label_field::str, strings_.add(to_string(doubts)));
+    }
+    for (const StackLabel& label : labels_[samples_[number].labels]) {
+      add_label(writer, escaped(label.key), label_field::str, strings_.add(escaped(label.value)));
     }
   }
 
@@ -272,6 +281,7 @@ class PprofWriter : public StackWriter {
   std::vector<std::size_t> columns_;  // index of each event's value; 0: none
   StackTree tree_;                    // of locations
   InternTable<Thread, HashOf> threads_;
+  LabelSets labels_;
   InternTable<Sample, HashOf> samples_;
   std::vector<std::uint64_t> values_;  // the same number for each sample
   std::uint64_t first_time_ = 0;

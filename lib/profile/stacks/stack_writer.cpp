@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "perfmap/profile/stack_writer.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "perfmap/runtimes.hpp"
@@ -209,18 +210,19 @@ struct Format {
   StackFormat format;
   std::string_view name;
   std::unique_ptr<StackWriter> (*make)(WriterInput input);
+  bool supports_merged = false;
 };
 constexpr Format kFormats[] = {
-    {StackFormat::folded, "folded", make_folded_writer},
+    {StackFormat::folded, "folded", make_folded_writer, true},
     {StackFormat::perf_script, "perf-script", make_perf_script_writer},
     {StackFormat::speedscope, "speedscope", make_speedscope_writer},
     {StackFormat::firefox, "firefox", make_firefox_writer},
-    {StackFormat::pprof, "pprof", make_pprof_writer},
-    {StackFormat::html, "html", make_html_writer},
-    {StackFormat::jsonl, "jsonl", make_jsonl_writer},
+    {StackFormat::pprof, "pprof", make_pprof_writer, true},
+    {StackFormat::html, "html", make_html_writer, true},
+    {StackFormat::jsonl, "jsonl", make_jsonl_writer, true},
     {StackFormat::chrome, "chrome", make_chrome_writer},
-    {StackFormat::otlp, "otlp", make_otlp_writer},
-    {StackFormat::otlp_json, "otlp-json", make_otlp_json_writer},
+    {StackFormat::otlp, "otlp", make_otlp_writer, true},
+    {StackFormat::otlp_json, "otlp-json", make_otlp_json_writer, true},
 };
 
 }  // namespace
@@ -245,6 +247,12 @@ std::vector<std::string> stack_format_names() {
   std::vector<std::string> names;
   for (const Format& one : kFormats) names.emplace_back(one.name);
   return names;
+}
+
+bool StackWriter::supports_merged(StackFormat format) noexcept {
+  return std::ranges::any_of(kFormats, [format](const Format& one) {
+    return one.format == format && one.supports_merged;
+  });
 }
 
 std::unique_ptr<StackWriter> StackWriter::make(StackFormat format, OutputFile& out,

@@ -100,6 +100,44 @@ class StackTree {
   InternTable<StackNode, HashOf> nodes_;
 };
 
+/// Interns lists of labels. Number 0 is the empty list.
+class LabelSets {
+ public:
+  LabelSets() { sets_.add({}); }
+
+  std::uint32_t add(std::span<const StackLabel> labels) {
+    if (labels.empty()) return 0;
+    Strings set;
+    for (const StackLabel& label : labels) {
+      set.push_back(strings_.add(label.key));
+      set.push_back(strings_.add(label.value));
+    }
+    return sets_.add(set);
+  }
+  std::vector<StackLabel> operator[](std::uint32_t number) const {
+    const Strings& set = sets_[number];
+    std::vector<StackLabel> labels;
+    for (std::size_t i = 0; i < set.size(); i += 2) {
+      labels.push_back({strings_[set[i]], strings_[set[i + 1]]});
+    }
+    return labels;
+  }
+  std::size_t size() const noexcept { return sets_.size(); }
+
+ private:
+  using Strings = std::vector<std::uint32_t>;  // a key, its value, a key, …
+  struct HashOf {
+    std::size_t operator()(const Strings& set) const noexcept {
+      Hash hash;
+      for (const std::uint32_t string : set) hash.add(string);
+      return hash.value();
+    }
+  };
+
+  StringPool strings_;
+  InternTable<Strings, HashOf> sets_;
+};
+
 /// The samples of a thread and an event, as columns of 16 bytes a sample.
 struct ThreadProfile {
   pid_t pid = 0;

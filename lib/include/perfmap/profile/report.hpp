@@ -115,7 +115,7 @@ class PERFMAP_API ProfileReport {
     bool is_time = false;        ///< periods are nanoseconds
     std::string_view unit = {};  ///< of a weighted event
     ReportCounts total = {};
-    std::uint64_t processes = 0;
+    std::uint64_t processes = 0;    ///< of merged stacks, the distinct names of processes
     std::string_view program = {};  ///< name of the processes with most samples; may be empty
     std::uint64_t duration_ns = 0;  ///< from the first to the last sample; 0: samples have no times
   };

@@ -119,6 +119,14 @@ struct StackFrame {
 /// The reasons to doubt a frame: its name, and how it was found.
 PERFMAP_API Doubts doubts_of(const StackFrame& frame, const FramePlace& place) noexcept;
 
+/// A property of the recording that a sample is from, such as host=web-1. Raw bytes.
+struct StackLabel {
+  std::string_view key = {};
+  std::string_view value = {};
+
+  friend bool operator==(const StackLabel&, const StackLabel&) = default;
+};
+
 /// A sample and its stack, with names. Borrowed from its maker, until the next sample.
 struct StackSample {
   std::uint64_t time = 0;  ///< nanoseconds of the recording's clock
@@ -137,6 +145,9 @@ struct StackSample {
   bool was_stitched = false;
   /// The leaf first. Inlined frames come before the frame that contains them, with its ip.
   std::span<const StackFrame> frames = {};
+  /// How many samples it stands for: `period` is their sum. Only of MergedStacks it is not 1.
+  std::uint64_t count = 1;
+  std::span<const StackLabel> labels = {};  ///< of MergedStacks
 };
 
 /// What is known about a profile before its first sample.
@@ -163,8 +174,9 @@ struct StackProfile {
       0;  ///< CLOCK_REALTIME nanoseconds at clock_ns of the samples' clock; 0: unknown
   std::uint64_t clock_ns = 0;
   std::string exporter = {};  ///< "perfmap 1.2.3"
-  /// For html, if samples have no times; 0: unknown.
+  /// For html, pprof and otlp, if samples have no times; 0: unknown.
   std::uint64_t duration_ns = 0;
+  bool is_merged = false;  ///< the samples are those of MergedStacks
 };
 
 enum class StackFormat : std::uint8_t {
@@ -203,7 +215,7 @@ PERFMAP_API std::vector<std::string> stack_format_names();
 ///                samples, the others are sums of periods by event. The first mapping is the main
 ///                binary of the first process. A sample with doubtful frames has the label "doubts"
 ///   html         one self-contained page: a flame graph
-///   jsonl        docs/schema/perfmap.stack-1.json
+///   jsonl        docs/schema/perfmap.stack-1.json; of merged stacks perfmap.stack-count-1.json
 ///   chrome       Trace Event JSON for Perfetto and chrome://tracing: a slice for each function
 ///   call
 ///                that successive samples of a thread show, at its time of the recording's clock. A
@@ -225,8 +237,14 @@ PERFMAP_API std::vector<std::string> stack_format_names();
 /// written, perf-script the text of each distinct place, jsonl nothing,
 /// chrome the open slices of each thread. The output depends on the
 /// input only: it is the same in every run.
+///
+/// Merged stacks have no times: see supports_merged().
 class PERFMAP_API StackWriter {
  public:
+  /// Whether a format has a place for the counts of MergedStacks: folded, pprof, html, jsonl, otlp
+  /// and otlp-json. The others keep the order of samples.
+  static bool supports_merged(StackFormat format) noexcept;
+
   struct Options {
     /// Ignores tiers: one function has one frame for all of its tiers; see without_tier().
     bool merge_tiers = false;

@@ -1,0 +1,35 @@
+-- SPDX-License-Identifier: MIT
+-- Questions to all stacks, for DuckDB. Run it in the directory with the files *.jsonl.zst.
+
+-- A line is a distinct stack of a recording, with its number of samples. The leaf is frames[1].
+CREATE VIEW stacks AS
+SELECT count, labels['host'] AS host, labels['service'] AS service, labels['build'] AS build,
+       labels['time']::TIMESTAMP AS time, frames
+FROM read_ndjson('*.jsonl.zst', columns = {
+  count: 'UBIGINT', labels: 'MAP(VARCHAR, VARCHAR)',
+  frames: 'STRUCT(name VARCHAR, module VARCHAR, kind VARCHAR)[]'});
+
+-- The samples of each function's own code.
+CREATE VIEW own AS
+SELECT *, coalesce(frames[1].name, '[' || parse_filename(frames[1].module) || ']') AS function
+FROM stacks;
+
+-- hottest: the function with most samples of each service and build
+SELECT service, build, function, sum(count)::BIGINT AS samples
+FROM own GROUP BY service, build, function
+QUALIFY row_number() OVER (PARTITION BY service, build ORDER BY samples DESC, function) = 1
+ORDER BY service, build;
+
+-- difference: how the functions' shares of the samples differ between two builds of a service
+WITH shares AS (
+  SELECT build, function, sum(count) / sum(sum(count)) OVER (PARTITION BY build) AS share
+  FROM own WHERE service = 'tally' GROUP BY build, function)
+SELECT function, round(100 * coalesce(sum(share) FILTER (build = '1.0'), 0), 1) AS before,
+       round(100 * coalesce(sum(share) FILTER (build = '1.1'), 0), 1) AS after
+FROM shares GROUP BY function ORDER BY abs(after - before) DESC, function LIMIT 5;
+
+-- unnamed: the share of frames without a name by host, the worst first
+SELECT host,
+       round(100 * sum(count * len(list_filter(frames, lambda frame: frame.name IS NULL)))
+             / sum(count * len(frames)), 1) AS percent
+FROM stacks GROUP BY host ORDER BY percent DESC, host LIMIT 5;
