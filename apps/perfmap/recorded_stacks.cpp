@@ -346,30 +346,22 @@ Result<void> check_recorded_options(const RecordedStacksOptions& options) {
   return check_directories({options.map_dir, options.symfs});
 }
 
-Option add_recording(CommandOptions& command, RecordedStacksOptions& options,
-                     const std::string& help,
-                     const std::function<bool(const std::string&)>& take_more) {
-  const auto take_recording = [&options, take_more](const std::string& text) {
-    if (!options.recording.empty()) return take_more && take_more(text);
-    options.recording = text;
-    return true;
-  };
-  return add_sources(command, options.sources,
-                     {.name = "recording",
-                      .type = kFile,
-                      .help = help,
-                      .take_other = take_recording,
-                      .with_pid = false});
-}
-
 void add_profile(CommandOptions& command, RecordedStacksOptions& options,
                  const std::function<bool(const std::string&)>& take_more) {
   options.stacks.threads = std::clamp(std::thread::hardware_concurrency(), 1U, 64U);
-  add_recording(
-      command, options,
-      "A recording of perf record, a pprof profile, or '-'. Further arguments are further "
-      "recordings and profiles, or maps and jitdumps, which are used for all processes",
-      take_more);
+  const auto take_recording = [&options, take_more](const std::string& text) {
+    if (!options.recording.empty()) return take_more(text);
+    options.recording = text;
+    return true;
+  };
+  add_sources(command, options.sources,
+              {.name = "recording",
+               .type = kFile,
+               .help = "A recording of perf record, a pprof profile, or '-'. Further arguments are "
+                       "further recordings and profiles, or maps and jitdumps, which are used for "
+                       "all processes",
+               .take_other = take_recording,
+               .with_pid = false});
 }
 
 void add_frame_names(CommandOptions& command, StackOptions& stacks) {

@@ -46,12 +46,9 @@ struct RecordedStacksOptions {
 Result<ModuleCacheOptions> module_cache_options(const RecordedStacksOptions& options,
                                                 const Console& console);
 
-/// RECORDING and further sources of names. `take_more` takes a positional after RECORDING that is
-/// not a source, and returns true; null: all are sources.
-Option add_recording(CommandOptions& command, RecordedStacksOptions& options,
-                     const std::string& help,
-                     const std::function<bool(const std::string&)>& take_more = nullptr);
-/// The same for recordings and pprof profiles; as many threads as the machine has processors.
+/// RECORDING, which may be a pprof profile, and further sources of names; as many threads as the
+/// machine has processors. `take_more` takes a positional after RECORDING that is not a source, and
+/// returns true.
 void add_profile(CommandOptions& command, RecordedStacksOptions& options,
                  const std::function<bool(const std::string&)>& take_more);
 /// --no-demangle, --no-kernel.

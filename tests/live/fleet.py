@@ -221,6 +221,13 @@ def check_duckdb(out, expected):
         assert abs(percent - 100 * expected.unnamed[host] / expected.frames[host]) < 0.06, (host, percent)
 
 
+def check_threads(directory, options):
+    """The output is the same with any number of threads."""
+    outputs = {passed(run(PERFMAP, "-q", "stacks", "--recordings", directory / "recordings", *options, "--threads", threads,
+                          "--format", "jsonl", "--label", "host")) for threads in (1, 2, 16)}
+    assert len(outputs) == 1
+
+
 def stacks_without_parallel(directory, options):
     out = directory / "alone"
     out.mkdir()
@@ -240,6 +247,7 @@ def main():
         expected = sums_of_samples(directory, options)
         lines = stacks_without_parallel(directory, options)
         assert sums_of_stacks(lines) == expected
+        check_threads(directory, options)
         print(f"{len(lines)} stacks of {COUNT} recordings", flush=True)
         if shutil.which("parallel") is None:
             skip("GNU parallel", "it is not installed")
