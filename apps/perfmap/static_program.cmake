@@ -48,7 +48,12 @@ find_package(tl-expected REQUIRED)
 add_executable(perfmap_static_program ${PROJECT_SOURCE_DIR}/lib/profile/module/shared_library.cpp users.cpp
   $<TARGET_OBJECTS:perfmap_main>)
 set_target_properties(perfmap_static_program PROPERTIES
-  OUTPUT_NAME perfmap-static POSITION_INDEPENDENT_CODE ON LINK_DEPENDS_NO_SHARED ON)
+  OUTPUT_NAME perfmap-static LINK_DEPENDS_NO_SHARED ON)
+# -fPIE is given here: with the property, CMake may also link with -pie, which replaces -static-pie.
+set_property(TARGET perfmap_static_program PROPERTY POSITION_INDEPENDENT_CODE)
+foreach(target IN ITEMS perfmap_static_program perfmap_main perfmap_commands)
+  target_compile_options(${target} PRIVATE -fPIE)
+endforeach()
 target_compile_definitions(perfmap_static_program PRIVATE PERFMAP_STATIC_PROGRAM)
 target_include_directories(perfmap_static_program PRIVATE
   ${PROJECT_SOURCE_DIR}/lib/include ${PROJECT_SOURCE_DIR}/lib/profile)
