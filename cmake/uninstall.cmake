@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Removes what `cmake --install` installed last, and folders named perfmap that are empty then:
+# Removes what `cmake --install` installed last, and its own folders (include/perfmap and such) if they are empty then:
 # cmake -DMANIFEST=FILE -P uninstall.cmake
 cmake_policy(SET CMP0057 NEW)
 if(NOT EXISTS ${MANIFEST})
@@ -15,7 +15,7 @@ foreach(file IN LISTS files)
   message(STATUS "removing: ${file}")
   file(REMOVE "${file}")
   get_filename_component(folder "${file}" DIRECTORY)
-  while(folder MATCHES "/perfmap(/|$)")
+  while(folder MATCHES "/(include|share|doc|cmake)/perfmap(/|$)")
     file(GLOB left LIST_DIRECTORIES ON "${folder}/*" "${folder}/.*")
     if(left)
       break()

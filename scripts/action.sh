@@ -22,16 +22,22 @@ output() {
   printf '%s=%s\n' "$1" "$2" >>"$GITHUB_OUTPUT"
 }
 
-# Sets `found` to the files of the patterns, one a line. Pathname expansion alone happens to them, so that
-# names may have any characters.
+# Sets `found` to the files of the patterns, one a line, and `without` to the patterns without a file. Pathname
+# expansion alone happens to them, so that names may have any characters. A path is a pattern, too. Of folders, only
+# those that perfmap record or perfmap snapshot made are files here.
 expand() {
-  local pattern file IFS=
-  found=()
+  local pattern file before IFS=
+  found=() without=()
   shopt -s globstar nullglob dotglob
   while read -r pattern || [ -n "$pattern" ]; do
-    [ -z "$pattern" ] || for file in $pattern; do
+    [ -n "$pattern" ] || continue
+    before=${#found[@]}
+    for file in $pattern; do
+      [ -e "$file" ] || [ -L "$file" ] || continue
+      [ ! -d "$file" ] || [ -e "$file/recording.json" ] || [ -e "$file/manifest.json" ] || continue
       case "$file" in -*) found+=("./$file") ;; *) found+=("$file") ;; esac
     done
+    [ ${#found[@]} != "$before" ] || without+=("$pattern")
   done <<<"$1"
 }
 
@@ -61,7 +67,8 @@ download() {
       fail "cannot download SHA256SUMS from $URL"
     SHA256=$(awk -v name="$name" '$2 == name || $2 == "*" name { print $1 }' sums)
   fi
-  [ "$(sha256sum <perfmap | cut -d ' ' -f 1)" = "$SHA256" ] || fail "the checksum of $name is not '$SHA256'"
+  [ -n "$SHA256" ] || fail "SHA256SUMS of release $VERSION has no $name"
+  [ "$(sha256sum <perfmap | cut -d ' ' -f 1)" = "${SHA256,,}" ] || fail "the checksum of $name is not '$SHA256'"
   chmod +x perfmap
   PROGRAM=$PWD/perfmap
 }
@@ -77,14 +84,17 @@ install() {
 }
 
 lint() {
+  local pattern
   expand "$FILES"
-  if [ ${#found[@]} = 0 ]; then
+  for pattern in "${without[@]}"; do
     case "$IF_NO_FILES_FOUND" in
-      ignore) return ;;
-      warn) annotate warning "no file to check: no file has a name of the input files" && return ;;
-      *) fail "no file to check: no file has a name of the input files" ;;
+      ignore) ;;
+      warn) annotate warning "no file to check: there is no $pattern" ;;
+      error) fail "no file to check: there is no $pattern" ;;
+      *) fail "if-no-files-found: '$IF_NO_FILES_FOUND' is not one of error, warn, ignore" ;;
     esac
-  fi
+  done
+  [ ${#found[@]} != 0 ] || return 0
   local text=$RUNNER_TEMP/perfmap-lint.txt status=0
   if [ -n "$SARIF" ]; then
     # A file that cannot be read is a failure below; the others are in the report.
@@ -113,7 +123,7 @@ compare() {
   fi
   for file in "${found[@]}"; do old+=(--baseline "$file"); done
   expand "$RECORDINGS"
-  [ ${#found[@]} != 0 ] || fail "nothing to compare: no file has a name of the input recordings"
+  [ ${#found[@]} != 0 ] || fail "nothing to compare: there is no recording of the input recordings"
   while IFS= read -r option; do [ -z "$option" ] || options+=("$option"); done <<<"$REPORT_OPTIONS"
   local command=("$PERFMAP" report "${old[@]}" --fail-above "$FAIL_ABOVE" "${options[@]}")
   "${command[@]}" -- "${found[@]}" >"$text" 2>&1 || status=$?

@@ -68,7 +68,7 @@ class Stage:
         target = below(self.root, end, self.folder)
         target.parent.mkdir(parents=True, exist_ok=True)
         if origin is not source:
-            shutil.copy2(below(origin, start), target)
+            shutil.copytree(below(origin, start), target, symlinks=True, dirs_exist_ok=True)
             return
         assert start == "." and not (given and target.exists())
         ignored = {line.strip("/") for line in (source / ".dockerignore").read_text().split()}
@@ -84,8 +84,10 @@ def build(dockerfile):
         if word == "FROM":
             image, _, name = rest.partition(" AS ")
             if stage is not None and given:  # what the steps of the first stage make
-                made = re.search(r"--from=\w+ (\S+)", dockerfile.read_text())[1]
-                shutil.copy2(given, below(stage.root, made))
+                made = below(stage.root, re.search(r"--from=\w+ (\S+)", dockerfile.read_text())[1])
+                (made / "tmp").mkdir(parents=True)
+                (made / "tmp").chmod(0o1777)
+                shutil.copy2(given, made / "perfmap")
             stage = stages[name or "last"] = Stage(work / (name or "last"), image)
         elif word == "RUN":
             stage.execute(rest)
@@ -112,8 +114,8 @@ work.mkdir(parents=True)
 dockerfile = source / "packaging/Dockerfile"
 check_packages(dockerfile)
 stage = build(dockerfile)
-files = [path.name for path in stage.root.rglob("*")]
-assert files == ["perfmap"], files
+files = sorted(path.name for path in stage.root.rglob("*"))
+assert files == ["perfmap", "tmp"] and (stage.root / "tmp").stat().st_mode & 0o7777 == 0o1777, files
 if given:
     run("strip", stage.root / "perfmap")
 size = (stage.root / "perfmap").stat().st_size

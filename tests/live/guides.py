@@ -181,7 +181,7 @@ def ci_guide(scratch):
     (bin_directory / "gh").write_text(f'#!/bin/bash\nfor file; do :; done\ncat "$file" >>{comments}\n')
     (bin_directory / "gh").chmod(0o755)
     version = re.search(r"project\(perfmap VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
-    uses = {"actions/checkout@v4": None, "actions/upload-artifact@v4": None, f"OWNER/perfmap@v{version}":
+    uses = {"actions/checkout@v6": None, "actions/upload-artifact@v6": None, f"OWNER/perfmap@v{version}":
             lambda inputs, machine: machine.run_action(ROOT, {"perfmap": "perfmap", **inputs})}
     document = workflow.load(WORKFLOW)
     not_run = {"Install perf", "Get the recording of the base branch"}  # here the directory base/ of an earlier run

@@ -28,7 +28,7 @@ PERFMAP = pathlib.Path(sys.argv[1]).resolve()
 CLEAN, MALFORMED = "100000 10 first\n", "100000 10 first\nzz 10 second\n"
 RECORDINGS = ROOT / "tests/golden/report/baseline-fails"
 # GitHub's upload has its own checks; these are those of the action.
-UPLOAD = "github/codeql-action/upload-sarif@v3"
+UPLOAD = "github/codeql-action/upload-sarif@v4"
 ANNOTATION = re.compile(r"::(error|warning|notice) (file=[^:]*,)?(line=\d+,)?(col=\d+,)?title=")
 runs = 0
 executed = set()
@@ -125,9 +125,15 @@ def findings_fail_a_job(folder):
     assert job.uploads == [{"sarif_file": "lint.sarif", "category": "perfmap"}]
     job.run(0, files="out/**/*.map", fail_level="never")
     job.run(0, files="\nout/a/*.map\n\n")
-    assert job.run(1, files="out/missing.map").outputs["lint-status"] == "2"
+    assert "::error title=perfmap::no file to check: there is no out/missing.map" in job.run(1, files="out/missing.map").printed
+    job.run(1, files="out/a/*.map\nout/missing/*.map")
+    done = job.run(0, files="out/a/*.map\nout/missing.map", if_no_files_found="warn")
+    assert "::warning title=perfmap::no file to check: there is no out/missing.map" in done.printed
+    job.run(0, files="out/missing.map", if_no_files_found="ignore")
+    assert "is not one of error, warn, ignore" in job.run(1, files="out/missing.map", if_no_files_found="foo").printed
     # The report has what can be read.
-    done = job.run(1, files="out/missing.map\nout/a/*.map", sarif="lint.sarif")
+    (job.workspace / "out/broken.map").symlink_to("nothing")
+    done = job.run(1, files="out/broken.map\nout/a/*.map", sarif="lint.sarif")
     assert done.outputs["lint-status"] == "2" and done.outputs["sarif"] == "lint.sarif"
 
 
@@ -183,7 +189,7 @@ def recordings_are_compared(folder):
     assert job.run(0, recordings="same/*", baseline="base/*").outputs["report-status"] == "0"
     done = job.run(0, recordings="new/*", baseline="base/*", fail_above="90%")
     assert done.outputs["report-status"] == "0"
-    done = job.run(0, recordings="new/*", baseline="none/*")
+    done = job.run(0, recordings="new/*", baseline="none/*\nold.tar.zst")
     assert "::notice title=perfmap::nothing is compared" in done.printed and done.outputs["report-status"] == ""
     assert "nothing to compare" in job.run(1, recordings="none/*", baseline="base/*").printed
     done = job.run(1, recordings="new/*", baseline="base/*", report_options="--normalize\nnone\n")

@@ -81,13 +81,16 @@ def main():
         assert status == 1 and "data/perf-2.map:2:1: error: " in printed and "perf-1.map" not in printed, printed
         status, printed = run("perfmap-lint", {"a folder; true/perf-2.map": MALFORMED})
         assert status == 1 and "data/a folder; true/perf-2.map:2:1: error: " in printed, printed
+        status, printed = run("perfmap-lint", {"../-o../perf-2.map": MALFORMED})
+        assert status == 1 and "-o../perf-2.map:2:1: error: " in printed, printed
+        shutil.rmtree(user.path / "-o..")
         # A changed file fails, as with all hooks that change files; the next run passes.
         status, printed = run("perfmap-fix", {"perf-1.map": UNTIDY})
         assert status == 1 and "files were modified by this hook" in printed, printed
         assert (user.path / "data/perf-1.map").read_text() == CLEAN
         status, printed = run("perfmap-fix", {"perf-1.map": CLEAN})
         assert status == 0, printed
-    print("two hooks, six runs of pre-commit")
+    print("two hooks, seven runs of pre-commit")
 
 
 main()

@@ -48,7 +48,8 @@ def check_dev(words):
 
 def check_cmake(words):
     presets = re.findall(r'\{"name": "(\w+)"', (ROOT / "CMakePresets.json").read_text())
-    assert words[-1] in presets, f"CMakePresets.json has no preset {words[-1]}"
+    preset = words[words.index("--preset") + 1]
+    assert preset in presets, f"CMakePresets.json has no preset {preset}"
 
 
 def check_apt_get(words):
@@ -124,8 +125,8 @@ class Run:
             assert done.status == 0 and done.outputs["lint-status"] == "0" and done.outputs["sarif"], done.printed
             return done
 
-        return {"actions/checkout@v4": None, "actions/upload-artifact@v4": upload,
-                "actions/download-artifact@v4": download, "github/codeql-action/upload-sarif@v3": None, "./": own_action}
+        return {"actions/checkout@v6": None, "actions/upload-artifact@v6": upload,
+                "actions/download-artifact@v7": download, "github/codeql-action/upload-sarif@v4": None, "./": own_action}
 
     def job(self, path, document, name, row, github, expected=0):
         checkout = Replaced(pathlib.Path(tempfile.mkdtemp(dir=self.folder)), self.change_log)

@@ -124,7 +124,7 @@ class Result:
 
 
 class Machine:
-    """What steps run on. `uses`: {"actions/checkout@v4": function(inputs, machine) or None to do nothing}; an action that is
+    """What steps run on. `uses`: {"actions/checkout@v6": function(inputs, machine) or None to do nothing}; an action that is
     not listed is an error. `path`: folders before the PATH."""
 
     def __init__(self, workspace, scratch, uses, path=(), github=None, env=None):
