@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Text of outputs that are hard to compare by eye. run.py compares it with expected/NAME.decoded.
 
   NAME.pb    a pprof profile: all its contents, by the field numbers of profile.proto

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Runs one golden case: run.py PROGRAM CASE SCRATCH
 
 A case is a folder with `cmd` (the arguments, quoted as for a shell), its input files, and any of
