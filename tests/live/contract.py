@@ -493,7 +493,7 @@ def recording():
 
 
 @says("`stacks RECORDING [SOURCE...]`: the sources name code of every process.",
-      "`-p` selects processes.", "`--baseline` supports only folded, html and jsonl, and takes no other sources.",
+      "`stacks`: `-p` selects processes.", "`--baseline` supports only folded, html and jsonl, and takes no other sources.",
       "`--code` supports only html.",
       "Inlined functions are frames of html without `--baseline` and `--code`; `--inlines` and `--no-inlines` choose.")
 def stacks():
@@ -516,12 +516,66 @@ def stacks():
     assert named.count("JS:") > run(f"stacks {NODE / 'perf-603.data'} --map-dir .")[0].count("JS:")
 
 
-@says("`report RECORDING [SOURCE...]`: as `stacks`.", "A pprof profile takes no other sources.",
+def samples_in(folded):
+    return sum(int(line.rsplit(" ", 1)[1]) for line in folded.splitlines())
+
+
+@says("`stacks` and `report` without `--baseline` leave out one of several recordings that cannot be read: they print "
+      "the error, write the result of the others, also to `-o FILE`, and end with status 2.",
+      "If none can be read, they write nothing.",
+      "A further argument that is a recording, a directory or archive of one, or a pprof profile, is a further RECORDING.",
+      "With several, an argument that cannot be read counts as a recording, and other sources are an error.",
+      "`--recordings FILE` lists further ones: a path in each line, after which KEY=VALUE may follow, each after a tab; "
+      "empty lines are ignored.", "With `--null`, only paths, each ended by NUL.", "Equal paths count once.",
+      "The order is RECORDING, further arguments, the list; the output does not depend on `--threads`.",
+      "Several recordings support folded, html, jsonl, otlp, otlp-json and pprof; `--label` all but folded and html.")
+def several_recordings():
+    other = NODE / "perf-603.data"
+    each = [samples_in(run(f"stacks {one} --map-dir .")[0]) for one in (RECORDING, other)]
+    both = run(f"stacks {RECORDING} {other} --map-dir .")[0]
+    assert samples_in(both) == sum(each)
+    run(f"stacks {other} --map-dir . -o other.pb.gz")
+    shutil.rmtree("single", ignore_errors=True)
+    os.mkdir("single")
+    shutil.copy(other, "single/perf.data")
+    subprocess.run(["tar", "czf", "single.tar.gz", "single"], check=True)
+    for further in ("other.pb.gz", "single", "single.tar.gz"):
+        assert samples_in(run(f"stacks {RECORDING} {further}")[0]) == sum(each), further
+    missing = "perfmap: error: cannot open gone.data: No such file or directory\n"
+    for command in ("stacks", "report"):
+        whole = run(f"{command} {RECORDING} {other} --map-dir .")[0]
+        out, err = run(f"{command} {RECORDING} gone.data {other} --map-dir .", status=2)
+        assert out == whole and missing in err, (out, err)
+        assert run(f"{command} {RECORDING} gone.data {other} --map-dir . -o left", status=2)[0] == ""
+        assert pathlib.Path("left").read_text() == whole
+        pathlib.Path("left").unlink()
+        out, err = run(f"{command} gone.data gone2.data --recordings {write('gone.list', 'gone3.data')} -o left", status=2)
+        assert out == "" and missing in err and not pathlib.Path("left").exists(), err
+    assert "do not support other sources" in run(f"stacks {RECORDING} {other} a.map", status=2)[1]
+    write("list", f"\n{other}\tservice=web\tzone=eu\n\n")
+    assert run(f"stacks {RECORDING} --recordings list --map-dir .")[0] == both
+    labelled = [json.loads(line) for line in run(f"stacks {RECORDING} --recordings list --map-dir . --format jsonl")[0].splitlines()]
+    assert {"service": "web", "zone": "eu"} in [line.get("labels") for line in labelled], labelled[:2]
+    write("list0", f"{other}\0")
+    assert run(f"stacks {RECORDING} --recordings list0 --null --map-dir .")[0] == both
+    out, err = run(f"stacks {RECORDING} {other} {RECORDING} --map-dir .")
+    assert out == both and "counts once" in err, err
+    for threads in (1, 2, 16):
+        assert run(f"stacks {RECORDING} {other} --map-dir . --threads {threads}")[0] == both
+    for chosen in ("folded", "html", "jsonl", "otlp", "otlp-json", "pprof", "speedscope", "firefox", "chrome", "perf-script"):
+        merges = chosen in ("folded", "html", "jsonl", "otlp", "otlp-json", "pprof")
+        run(f"stacks {RECORDING} {other} --map-dir . --format {chosen} -o merged", status=0 if merges else 2)
+        takes = merges and chosen not in ("folded", "html")
+        run(f"stacks {RECORDING} --map-dir . --label zone=eu --format {chosen} -o merged", status=0 if takes else 2)
+
+
+@says("`report RECORDING [SOURCE...]`: as `stacks`, without `--label`.", "A pprof profile takes no other sources.",
       "With `--baseline`, further arguments are further recordings.", "Equal recordings of a side count once.",
       "Inlined functions count by their own names, except with `--baseline`; `--inlines` and `--no-inlines` choose.",
       "With `--baseline`, `--total` compares the samples in functions and in what they called.")
 def report():
     assert run(f"report {RECORDING} -p 4194303")[0] == ""
+    run(f"report {RECORDING} --label zone=eu", status=2)
     named = run(f"report {NODE / 'perf-603.data'} {NODE / 'perf-603.map'}")[0]
     assert "workload.js" in named and "workload.js" not in run(f"report {NODE / 'perf-603.data'} --map-dir .")[0]
     run(f"stacks {RECORDING} -o profile.pb.gz")

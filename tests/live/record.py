@@ -178,13 +178,23 @@ def other_pids_are_named(cwd):
     manifest = read_manifest(f"{cwd}/pids2")
     assert len(manifest["files"]) == 2 and "warning" not in done.stderr, (manifest, done.stderr)
     check_nothing_left(cwd, before, manifest)
-    # Both open the file before anybody can see it.
+    pids_are_shared(cwd, before, maps)
+
+
+def pids_are_shared(cwd, before, maps):
+    """Two processes open the file before anybody can see it."""
     late = "while (Date.now() % 2000 > 100) {}"
     pathlib.Path(cwd, "together.js").write_text(late + pathlib.Path(cwd, "hot.js").read_text())
     before.update({"pids3", "together.js"})
     inside = "unshare -p -f --mount-proc node together.js 1"
-    done = run("record", "-o", "pids3", "--", "sh", "-c", f"{inside} & {inside} & wait", cwd=cwd)
-    manifest = read_manifest(f"{cwd}/pids3")
+    # On a busy machine, one may end before perfmap has looked at the other.
+    for attempt in range(3):
+        shutil.rmtree(f"{cwd}/pids3", ignore_errors=True)
+        done = run("record", "-o", "pids3", "--", "sh", "-c", f"{inside} & {inside} & wait", cwd=cwd)
+        manifest = read_manifest(f"{cwd}/pids3")
+        if manifest["missing"] or len(manifest["files"]) == 2:
+            break
+        print(f"attempt {attempt + 1}: one of two maps was not seen")
     assert set(pathlib.Path("/tmp").glob("perf-?.map")) <= maps
     if manifest["missing"]:
         assert re.search(r"cannot use /tmp/perf-1\.map: processes \d+ and \d+ wrote it at the same time, .* unshare --mount", done.stderr), done.stderr

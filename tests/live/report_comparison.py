@@ -85,7 +85,7 @@ def main(place):
 
     [evenly] = recordings(place, "evenly", work=3)
     code, found, changes = compare(evenly, old)
-    assert code == 1 and found["total"]["change"] == "grew" and not changes, found
+    assert code == 1 and found["total"]["change"] == "grew" and (noise > 0.1 or not changes), found
     # The program is always busy. Its load differs only because other programs run.
     by_time = compare(evenly, old, "--normalize", "time")[1]
     assert by_time["total"]["change_ppm"] < found["total"]["change_ppm"] / 2, (by_time, found)
