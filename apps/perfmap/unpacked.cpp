@@ -60,7 +60,8 @@ void remove_directory(const char* path) noexcept {
 /// Signals that end the program.
 constexpr std::array kEnds = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
 
-/// What signal handlers remove: paths that are never freed. Null: a free place.
+/// What signal handlers remove. Null: a free place. Who sets a path to null owns its memory; a
+/// signal handler cannot free it.
 constexpr std::size_t kMaxDirectories = 256;
 std::array<std::atomic<const char*>, kMaxDirectories> directories;
 static_assert(std::atomic<const char*>::is_always_lock_free);
@@ -89,7 +90,11 @@ class Unpacked {
     static Unpacked one;
     return one;
   }
-  ~Unpacked() { remove_all(); }
+  ~Unpacked() {
+    for (std::atomic<const char*>& one : directories) {
+      if (const char* const path = one.load()) remove_now(path);
+    }
+  }
 
   std::optional<std::string> find(const std::string& path) const {
     const std::lock_guard lock(mutex_);
@@ -125,12 +130,12 @@ class Unpacked {
     remove_directory(path);
     for (std::atomic<const char*>& one : directories) {
       const char* known = path;
-      if (one.compare_exchange_strong(known, nullptr)) return;
+      if (one.compare_exchange_strong(known, nullptr)) return std::free(const_cast<char*>(path));
     }
   }
 
   mutable std::mutex mutex_;
-  std::unordered_map<std::string, const char*> paths_;  // directories, which are never freed
+  std::unordered_map<std::string, const char*> paths_;  // directories
   bool handles_signals_ = false;
 };
 
