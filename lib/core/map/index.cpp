@@ -385,6 +385,15 @@ struct Index::State {
     return read_perf_line(line_at(map.text(), offset), offset);
   }
 
+  /// The line of a hit, which may be empty. A usual line ends in the second cache line.
+  void prefetch(EntryRef hit) const noexcept {
+    if (!hit) return;
+    constexpr std::size_t kCacheLine = 64;
+    const char* const line = maps[hit.map()].text().data() + hit.offset();
+    __builtin_prefetch(line);
+    __builtin_prefetch(line + kCacheLine);
+  }
+
   void merge_last() {
     SegmentTable merged = merge_runs(runs[runs.size() - 2], runs.back(), precedence());
     runs.pop_back();
@@ -473,17 +482,9 @@ std::optional<Entry> Index::entry(EntryRef hit) const noexcept {
 void Index::entries(std::span<const EntryRef> hits,
                     std::span<std::optional<Entry>> entries) const noexcept {
   constexpr std::size_t kAhead = 16;
-  constexpr std::size_t kCacheLine = 64;
-  const auto prefetch = [this](EntryRef hit) {
-    if (!hit) return;
-    // A usual line ends in the second cache line.
-    const char* const line = state_->maps[hit.map()].text().data() + hit.offset();
-    __builtin_prefetch(line);
-    __builtin_prefetch(line + kCacheLine);
-  };
-  for (const EntryRef hit : hits.first(std::min(kAhead, hits.size()))) prefetch(hit);
+  for (const EntryRef hit : hits.first(std::min(kAhead, hits.size()))) state_->prefetch(hit);
   for (std::size_t i = 0; i < hits.size(); ++i) {
-    if (i + kAhead < hits.size()) prefetch(hits[i + kAhead]);
+    if (i + kAhead < hits.size()) state_->prefetch(hits[i + kAhead]);
     entries[i] = hits[i] ? entry(hits[i]) : std::nullopt;
   }
 }
@@ -495,6 +496,7 @@ std::uint64_t Index::line_number(EntryRef hit) const {
 std::optional<Entry> Index::find_entry(Address address) const noexcept {
   const EntryRef hit = find(address);
   if (!hit) return std::nullopt;
+  state_->prefetch(hit);
   return entry(hit);
 }
 
