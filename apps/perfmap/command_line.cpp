@@ -764,7 +764,8 @@ std::string check_count(const std::string& text) {
 
 namespace {
 
-/// Most often --version is alone. Then it is the command, which needs no other one's name.
+/// Whether --version is the only argument. Then it is the command `version`, whose parser needs no
+/// other command.
 bool is_version_option(int count, const char* const* arguments) {
   return count == 2 &&
          (arguments[1] == std::string_view("--version") || arguments[1] == std::string_view("-V"));

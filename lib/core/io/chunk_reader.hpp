@@ -22,8 +22,8 @@ struct Window {
 /// mapping.
 class ChunkReader {
  public:
-  /// The descriptor of an input that nobody has read yet, else a closed one. Readers of parts of
-  /// the input share it.
+  /// The descriptor of an input that was not read before; a closed one if it was. Readers of parts
+  /// of the input share it.
   using File = std::shared_ptr<const Descriptor>;
   static File file_of(const Input& input);
 

@@ -233,8 +233,7 @@ void offer_in_parts(const Map& map, std::uint64_t tag, const std::vector<std::ui
   }
 }
 
-/// A part whose text stays in the second-level cache for as long as it is read would be smaller;
-/// this is about a millisecond's work, beside which its own answers cost nothing.
+/// About a millisecond of work, so that the answers of a part cost little beside it.
 constexpr std::uint64_t kPartBytes = std::uint64_t{4} << 20;
 
 }  // namespace

@@ -112,8 +112,9 @@ class PERFMAP_API Index {
 /// entry. Malformed lines go to `problems`. Overlap::perf is not supported: it needs an Index.
 ///
 /// `reused[i]` is the result of Index::is_reused() for `addresses[i]`, if `reused` is not empty.
-/// With more than one thread, maps of some MiB and more are read in parts, in parallel; a map's
-/// progress() is still called in the caller's thread only.
+/// With more than one thread, maps of more than 4 MiB are read in parts of that size, in parallel,
+/// with O(addresses) memory for each part; a map's progress() is still called in the caller's
+/// thread only.
 PERFMAP_API void find_by_scan(std::span<const Map> maps, Overlap overlap,
                               std::span<const Address> addresses, std::span<EntryRef> hits,
                               std::span<bool> reused, Diagnostics& problems, unsigned threads = 1);
