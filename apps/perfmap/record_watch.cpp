@@ -52,6 +52,7 @@ class Watcher {
 
   bool has_command() const noexcept { return pids_.empty(); }
   void look();
+  void look_at_processes();
   bool has_ended();
   void find_command();
   void handle_signal();
@@ -110,9 +111,7 @@ bool Watcher::has_ended() {
   return std::ranges::none_of(pids_, [](pid_t pid) { return process_lives(pid); });
 }
 
-void Watcher::look() {
-  find_command();
-  if (has_ended()) perf_.resume();
+void Watcher::look_at_processes() {
   const std::vector<pid_t> pids = has_command() ? std::vector{perf_.pid()} : pids_;
   std::vector<pid_t> children = descendants_of(has_command() ? std::vector{::getpid()} : pids);
   std::erase(children, perf_.pid());
@@ -122,7 +121,16 @@ void Watcher::look() {
     watched_.places.look(some);
     watched_.mounts.look(some, watched_.places);
   }
-  if (watched_.names_code) watched_.mounts.rename_maps();
+}
+
+void Watcher::look() {
+  find_command();
+  if (has_ended()) perf_.resume();
+  look_at_processes();
+  if (watched_.names_code && watched_.mounts.rename_maps()) {
+    look_at_processes();
+    watched_.mounts.rename_maps();
+  }
   for (const std::string& path : perf_.pass_fifos(watched_.users, roots_)) {
     console_.warn(path + " is a FIFO, in which perf would hang: perf was given an empty map");
   }

@@ -92,6 +92,8 @@ def shape(line):
     line = re.sub(r"\bprocess(es)?\b", "process", line)
     line = re.sub(r"\bsamples?\b", "sample", line)
     line = re.sub(r"\[(\w+)(, \w+)+\]$", r"[\1]", line)  # the tiers that had samples
+    # One stack of hundreds may be cut, which doctor gives as a hint.
+    line = line.replace("no name is missing; the findings above are only hints", "no problem found")
     return " ".join(line.split())
 
 

@@ -63,6 +63,7 @@ struct ForeignMounts::Held {
   std::int64_t began_ns = 0;    ///< on the clock of file times
   bool is_shared = false;       ///< it is the caller's /tmp
   bool has_outer_name = false;  ///< its map: see rename_maps()
+  pid_t other_writer = 0;       ///< a process that had its map open, too
   Descriptor tmp;  ///< its /tmp, which a descriptor keeps after the namespace has ended
   struct stat place {};
 };
@@ -101,24 +102,36 @@ void ForeignMounts::look(std::span<const pid_t> pids, const RecordedPlaces& plac
   }
 }
 
-void ForeignMounts::rename_maps() {
+bool ForeignMounts::rename_maps() {
+  bool renamed_any = false;
   for (Held& held : held_) {
-    if (!held.is_shared || held.has_outer_name) continue;
-    const std::string name = kMapName.of(held.inner);
+    if (!held.is_shared || held.other_writer != 0) continue;
+    const std::string inner = kMapName.of(held.inner), outer = kMapName.of(held.pid);
+    const std::string& name = held.has_outer_name ? outer : inner;
     struct stat file {};
     if (::fstatat(held.tmp.get(), name.c_str(), &file, AT_SYMLINK_NOFOLLOW) != 0) continue;
     const bool is_its = S_ISREG(file.st_mode) && file.st_nlink == 1 &&
                         (file.st_uid == held.uid || file.st_uid == 0);
-    if (!is_its || !has_open(held.pid, file, roots_)) continue;
+    if (!is_its || !(held.has_outer_name || has_open(held.pid, file, roots_))) continue;
     const auto is_another = [&](const Held& other) {
       return other.pid != held.pid && other.inner == held.inner && other.is_shared &&
-             has_open(other.pid, file, roots_);
+             !other.has_outer_name && has_open(other.pid, file, roots_);
     };
-    if (std::ranges::any_of(held_, is_another)) continue;
-    const std::string outer = kMapName.of(held.pid);
-    held.has_outer_name = ::renameat2(held.tmp.get(), name.c_str(), held.tmp.get(), outer.c_str(),
-                                      RENAME_NOREPLACE) == 0;
+    const auto another = std::ranges::find_if(held_, is_another);
+    const auto rename = [&](const std::string& from, const std::string& to) {
+      return ::renameat2(held.tmp.get(), from.c_str(), held.tmp.get(), to.c_str(),
+                         RENAME_NOREPLACE) == 0;
+    };
+    if (another != held_.end()) {
+      held.other_writer = another->pid;
+      another->other_writer = held.pid;
+      held.has_outer_name = held.has_outer_name && !rename(outer, inner);
+    } else if (!held.has_outer_name) {
+      held.has_outer_name = rename(inner, outer);
+      renamed_any = renamed_any || held.has_outer_name;
+    }
   }
+  return renamed_any;
 }
 
 /// Of processes with one /tmp and one inner pid, as in containers that were started one after the
@@ -129,6 +142,7 @@ class ForeignMounts::Search {
       : held_(held), processes_(processes), roots_(roots) {}
 
   void keep(NameKeeper& keeper, const Held& held, const std::string& name) const;
+  void keep_overwritten(NameKeeper& keeper, const Held& held) const;
   bool is_ended(const Held& held) const {
     return info_of(held) != nullptr && !process_lives(held.pid, roots_);
   }
@@ -141,6 +155,15 @@ class ForeignMounts::Search {
   bool has_same_names(const Held& a, const Held& b) const {
     return a.pid != b.pid && a.inner == b.inner && is_same(a.place, b.place) && !b.has_outer_name &&
            info_of(b) != nullptr;
+  }
+  std::string path_of(const Held& held, const std::string& name) const {
+    return (held.is_shared ? roots_.tmp : "/tmp") + "/" + name;
+  }
+  static std::string reason_of(const std::array<pid_t, 2>& writers, pid_t inner) {
+    return "processes " + std::to_string(writers[0]) + " and " + std::to_string(writers[1]) +
+           " wrote it at the same time, each as process " + std::to_string(inner) +
+           " of its pid namespace, so the JIT code of both has no names (give each a /tmp of its "
+           "own: unshare --mount, then mount -t tmpfs none /tmp)";
   }
   static bool may_have_written(const Held& held, const FileFacts& file) {
     return file.mtime_ns + kTimeSlack >= held.began_ns;
@@ -157,8 +180,8 @@ void ForeignMounts::Search::keep(NameKeeper& keeper, const Held& held,
   policy.owners = {held.uid, 0};
   policy.one_name = true;
   policy.keep_descriptor = false;
-  const std::string shown = (held.is_shared ? roots_.tmp : "/tmp") + "/" + name;
-  const Result<Input> input = Input::open_below(held.tmp.get(), "/" + name, shown, policy);
+  const Result<Input> input =
+      Input::open_below(held.tmp.get(), "/" + name, path_of(held, name), policy);
   if (!input || !may_have_written(held, input->facts())) return;
   const ProcessInfo& process = *info_of(held);
   for (const Held& other : held_) {
@@ -167,14 +190,19 @@ void ForeignMounts::Search::keep(NameKeeper& keeper, const Held& held,
     if (info.since > process.since) return;
     if (info.until <= process.since) continue;
     const std::array writers = {info.pid, process.pid};
-    return keeper.refuse(
-        writers, *input,
-        "processes " + std::to_string(info.pid) + " and " + std::to_string(process.pid) +
-            " wrote it at the same time, each as process " + std::to_string(held.inner) +
-            " of its pid namespace, so the JIT code of both has no names (give each a /tmp of its "
-            "own: unshare --mount, then mount -t tmpfs none /tmp)");
+    return keeper.refuse(writers, *input, reason_of(writers, held.inner));
   }
   keeper.add(held.pid, *input, is_dump_path(name));
+}
+
+/// A third process may have overwritten the map that two of them wrote.
+void ForeignMounts::Search::keep_overwritten(NameKeeper& keeper, const Held& held) const {
+  const bool is_known = std::ranges::any_of(keeper.missing(), [&](const MissingFile& missing) {
+    return missing.pid == held.pid && !is_dump_path(missing.source);
+  });
+  if (held.other_writer == 0 || is_known) return;
+  const std::array writers = {held.other_writer, held.pid};
+  keeper.lose(writers, path_of(held, kMapName.of(held.inner)), reason_of(writers, held.inner));
 }
 
 std::size_t ForeignMounts::keep(NameKeeper& keeper, std::span<const ProcessInfo> processes) const {
@@ -185,6 +213,9 @@ std::size_t ForeignMounts::keep(NameKeeper& keeper, std::span<const ProcessInfo>
     for (const std::string& name : names_of(held.tmp.get(), held.inner)) {
       search.keep(keeper, held, name);
     }
+  }
+  for (const Held& held : held_) {
+    if (search.is_ended(held)) search.keep_overwritten(keeper, held);
   }
   return keeper.files().size() - before;
 }

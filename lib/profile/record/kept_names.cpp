@@ -253,9 +253,14 @@ void NameKeeper::refuse(std::span<const pid_t> writers, const Input& file, const
                         .is_dump = is_dump_path(file.name()),
                         .device = file.facts().device,
                         .inode = file.facts().inode});
-    missing_.push_back({file.name(), pid, why});
   }
-  failures_.push_back({Errc::refused, "cannot use " + file.name() + ": " + why, 0, {}});
+  lose(writers, file.name(), why);
+}
+
+void NameKeeper::lose(std::span<const pid_t> writers, const std::string& file,
+                      const std::string& why) {
+  for (const pid_t pid : writers) missing_.push_back({file, pid, why});
+  failures_.push_back({Errc::refused, "cannot use " + file + ": " + why, 0, {}});
 }
 
 std::size_t NameKeeper::add_logs(const std::string& written, std::span<const ProcessInfo> processes,

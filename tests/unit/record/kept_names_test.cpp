@@ -263,6 +263,68 @@ TEST_CASE("a map in the same /tmp gets the name of the outer pid while it is wri
   CHECK(test::read_file(scratch / "tmp/perf-42.map") == "1000 10 f\n");
 }
 
+TEST_CASE("a map that two processes with one inner pid had open keeps its name", "[record]") {
+  const test::PlantedProcess planted;
+  const Scratch scratch;
+  const std::string proc = planted.roots().proc;
+  const pid_t later = ended_pid();
+  const std::string other = proc + "/" + std::to_string(later);
+  std::filesystem::create_directory(scratch / "tmp");
+  std::filesystem::remove(planted.path("root/tmp"));
+  std::filesystem::create_directory_symlink(scratch / "tmp", planted.path("root/tmp"));
+  const std::string map = scratch.write("tmp/perf-3.map", "1000 10 f\n");
+  std::filesystem::create_directories(proc + "/42/fd");
+  std::filesystem::create_symlink(map, proc + "/42/fd/9");
+  std::filesystem::copy(
+      proc + "/42", other,
+      std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks);
+  const Roots roots{.proc = proc, .tmp = scratch / "tmp"};
+  RecordedPlaces places(roots);
+  ForeignMounts mounts(roots);
+  const auto look = [&](const std::vector<pid_t>& pids) {
+    places.look(pids);
+    mounts.look(pids, places);
+    return mounts.rename_maps();
+  };
+  SECTION("after one of them has ended") {
+    CHECK_FALSE(look({42, later}));
+    std::filesystem::remove_all(proc + "/42");
+    CHECK_FALSE(look({later}));
+  }
+  SECTION("if the second one was seen only after the first rename") {
+    CHECK(look({42}));
+    CHECK_FALSE(std::filesystem::exists(map));
+    // It has the same file open.
+    std::filesystem::remove(other + "/fd/9");
+    std::filesystem::create_symlink(scratch / "tmp/perf-42.map", other + "/fd/9");
+    CHECK_FALSE(look({42, later}));
+    CHECK_FALSE(std::filesystem::exists(scratch / "tmp/perf-42.map"));
+    std::filesystem::remove_all(proc + "/42");
+    CHECK_FALSE(look({later}));
+  }
+  SECTION("which a third one overwrote") {
+    CHECK_FALSE(look({42, later}));
+    std::filesystem::remove(map);
+    std::filesystem::remove_all(proc);
+    ProcessInfo first = process_of(42), second = process_of(later);
+    NameKeeper keeper(directory_in(scratch));
+    CHECK(mounts.keep(keeper, {{first, second}}) == 0);
+    REQUIRE(keeper.missing().size() == 2);
+    CHECK(keeper.missing()[0].source == map);
+    CHECK(keeper.missing()[0].pid + keeper.missing()[1].pid == 42 + later);
+    return;
+  }
+  CHECK(std::filesystem::exists(map));
+  std::filesystem::remove_all(proc);
+  ProcessInfo first = process_of(42), second = process_of(later);
+  second.since = 5;
+  first.until = 10;
+  second.until = 20;
+  NameKeeper keeper(directory_in(scratch));
+  CHECK(mounts.keep(keeper, {{first, second}}) == 0);
+  CHECK(keeper.missing().size() == 2);
+}
+
 TEST_CASE("only logs that a recorded and ended process left are removed", "[record]") {
   const Scratch scratch;
   const pid_t ended = ended_pid();

@@ -411,6 +411,8 @@ class PERFMAP_API NameKeeper {
 
   /// A file that is not copied, although it names code of these processes.
   void refuse(std::span<const pid_t> writers, const Input& file, const std::string& why);
+  /// The same of a file that exists no longer.
+  void lose(std::span<const pid_t> writers, const std::string& file, const std::string& why);
 
   const std::vector<KeptFile>& files() const noexcept { return files_; }
   /// Refused files, once for each process.
@@ -492,8 +494,10 @@ class PERFMAP_API ForeignMounts {
   void look(std::span<const pid_t> pids, const RecordedPlaces& places);
   /// Gives perf maps in the caller's /tmp that are named by the pid inside of a pid namespace the
   /// names with the pid outside, because the next process with that pid inside would overwrite
-  /// them. A held process must have the file open, and be the only one.
-  void rename_maps();
+  /// them. A held process must have the file open, and be the only one that ever had; if another
+  /// one turns out to have it open, it gets its old name back. Returns whether it renamed any: then
+  /// look() and this have to be called again at once, for processes that opened it just before.
+  bool rename_maps();
   /// Copies the files of held processes that were recorded and have ended. A file must be regular,
   /// have one name, belong to the process's user or root, and not be older than the process. If
   /// several processes wrote it, it is refused. Returns the number of copies.
