@@ -418,7 +418,6 @@ constexpr std::array kSuffixes = {
 };
 
 Result<void> choose_format_of(ReportOptions& options, const Console& console) {
-  settle_unclear(options, options.merging);
   return choose_format("--format", options.format, options.output, kSuffixes, "text", console);
 }
 

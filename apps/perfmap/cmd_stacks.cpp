@@ -563,9 +563,11 @@ constexpr std::array kSuffixes = {
 };
 
 Result<void> choose_format_of(StacksOptions& options, const Console& console) {
-  settle_unclear(options, options.merging);
-  return choose_format("--format", options.format, options.output, kSuffixes,
-                       stack_format_names().front(), console);
+  Result<void> chosen = choose_format("--format", options.format, options.output, kSuffixes,
+                                      stack_format_names().front(), console);
+  const std::optional<StackFormat> format = stack_format(options.format);
+  options.merging.keeps_labels = !format || supports_labels(*format);
+  return chosen;
 }
 
 }  // namespace

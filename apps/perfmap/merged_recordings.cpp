@@ -2,13 +2,16 @@
 #include "merged_recordings.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
+#include <optional>
 #include <perfmap/input.hpp>
 #include <perfmap/profile/module.hpp>
 #include <perfmap/profile/snapshot.hpp>
 #include <perfmap/profile/source.hpp>
 #include <perfmap/text.hpp>
 #include <set>
+#include <sys/stat.h>
 #include <utility>
 
 #include "perfmap/text.hpp"
@@ -54,6 +57,10 @@ struct ListedRecording {
 
 /// "PATH", or "PATH<tab>KEY=VALUE<tab>…".
 Result<ListedRecording> parse_line(std::string_view line) {
+  if (line.find('\0') != std::string_view::npos) {
+    return invalid("a NUL byte (--null reads the list of find -print0)");
+  }
+  if (line.ends_with('\r')) return invalid("a carriage return at the end of the line");
   std::size_t end = line.find('\t');
   ListedRecording one{std::string(line.substr(0, end))};
   if (one.path.empty()) return invalid("no path before the labels");
@@ -61,7 +68,9 @@ Result<ListedRecording> parse_line(std::string_view line) {
     line.remove_prefix(end + 1);
     end = line.find('\t');
     const std::string_view label = line.substr(0, end);
-    if (const std::string why = check_pair(label); !why.empty()) return invalid(why);
+    if (const std::string why = check_pair(label); !why.empty()) {
+      return invalid(why + " (after a tab, a list has labels; for paths with tabs: --null)");
+    }
     one.labels.push_back(pair_of(label));
   }
   return one;
@@ -89,9 +98,66 @@ Result<std::vector<ListedRecording>> read_list(const MergingOptions& options) {
   return listed;
 }
 
-/// All recordings in order. One path counts once.
+/// What identifies a file, whatever path it has.
+using FileId = std::pair<std::uint64_t, std::uint64_t>;
+
+std::optional<FileId> file_id(const std::string& path) {
+  struct stat status {};
+  const std::string file = recording_in(path).value_or(path);
+  const int failed = path == "-" ? ::fstat(0, &status) : ::stat(file.c_str(), &status);
+  if (failed != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  return FileId(status.st_dev, status.st_ino);
+}
+
+/// A file and another path of it.
+std::string same_text(const std::string& path, const ListedRecording& known) {
+  const std::string shown = one_line(path, true);
+  return path == known.path ? shown + " is given twice"
+                            : shown + " is the same recording as " + one_line(known.path, true);
+}
+
+/// Leaves out recordings that are given again, also by another path.
+void drop_repeated(std::vector<ListedRecording>& all, const Console& console) {
+  std::map<std::string, const ListedRecording*> paths;
+  std::map<FileId, const ListedRecording*> files;
+  std::vector<ListedRecording> kept;
+  kept.reserve(all.size());
+  for (ListedRecording& one : all) {
+    const std::optional<FileId> file = file_id(one.path);
+    const auto path = paths.find(one.path);
+    const ListedRecording* known = path == paths.end() ? nullptr : path->second;
+    if (known == nullptr && file && files.contains(*file)) known = files[*file];
+    if (known != nullptr) {
+      const bool has_others = !one.labels.empty() && one.labels != known->labels;
+      console.warn(same_text(one.path, *known) + ", and counts once" +
+                   (has_others ? ", with the labels that it was first given" : ""));
+      continue;
+    }
+    kept.push_back(std::move(one));
+    paths.emplace(kept.back().path, &kept.back());
+    if (file) files.emplace(*file, &kept.back());
+  }
+  all = std::move(kept);
+}
+
+/// Fails if the output would replace a file that is read.
+Result<void> check_output(const std::string& output, const std::string& list,
+                          const std::vector<ListedRecording>& recordings) {
+  const std::optional<FileId> written = output == "-" ? std::nullopt : file_id(output);
+  if (!written) return {};
+  const auto is_it = [&](const std::string& path) { return file_id(path) == written; };
+  const std::string shown = "cannot write to " + one_line(output, true);
+  if (!list.empty() && is_it(list)) {
+    return Failure(Error{Errc::refused, shown + ": it is the list of --recordings", 0, {}});
+  }
+  if (std::ranges::none_of(recordings, is_it, &ListedRecording::path)) return {};
+  return Failure(Error{Errc::refused, shown + ": it is one of the recordings", 0, {}});
+}
+
+/// All recordings in order, each once.
 Result<std::vector<ListedRecording>> list_recordings(const std::string& first,
                                                      const MergingOptions& options,
+                                                     const std::string& output,
                                                      const Console& console) {
   std::vector<ListedRecording> all;
   if (!first.empty()) all.push_back({first});
@@ -101,16 +167,19 @@ Result<std::vector<ListedRecording>> list_recordings(const std::string& first,
     if (!listed) return listed;
     std::ranges::move(*listed, std::back_inserter(all));
   }
-  std::set<std::string> paths;
-  const auto is_again = [&](const ListedRecording& one) {
-    if (paths.insert(one.path).second) return false;
-    console.warn(one_line(one.path, true) + " is given twice, and counts once");
-    return true;
-  };
-  all.erase(std::remove_if(all.begin(), all.end(), is_again), all.end());
+  const auto has_labels = [](const ListedRecording& one) { return !one.labels.empty(); };
+  if (!options.keeps_labels && std::ranges::any_of(all, has_labels)) {
+    console.warn("the output has no place for labels: those of " + one_line(options.list, true) +
+                 " are left out");
+  }
   if (all.empty()) return invalid("the list " + options.list + " has no recordings");
-  const bool is_twice = options.list == "-" && paths.contains("-");
-  if (is_twice) return invalid("standard input can be a source only once");
+  drop_repeated(all, console);
+  const bool has_stdin = std::ranges::find(all, "-", &ListedRecording::path) != all.end();
+  if (options.list == "-" && has_stdin) {
+    return invalid("standard input can be a source only once");
+  }
+  const Result<void> writable = check_output(output, options.list, all);
+  if (!writable) return Failure(writable.error());
   return all;
 }
 
@@ -156,88 +225,115 @@ std::optional<MergedStacks> read_one(const ListedRecording& recording,
   return read.status == ExitCode::ok ? std::optional(std::move(stacks)) : std::nullopt;
 }
 
-/// Prints errors, and the first of the other messages, equal ones once.
+/// Prints the first messages about recordings. Those that differ only in names and numbers are one.
 class Messages {
  public:
   explicit Messages(const Console& console) : console_(console) {}
 
   void add(const std::string& path, const ReadRecording& read) {
     for (const Console::Message& message : read.messages) {
-      if (message.kind == Console::Message::Kind::error) {
-        const bool has_name = message.text.find(path) != std::string::npos;
-        console_.fail(has_name ? message.text : one_line(path, true) + ": " + message.text);
-      } else if (const auto [known, is_new] = numbers_.try_emplace(message.text, kept_.size());
-                 is_new) {
-        kept_.push_back({message, 1});
-      } else {
-        ++kept_[known->second].recordings;
+      const bool is_error = message.kind == Console::Message::Kind::error;
+      Group& group = is_error ? errors_ : others_;
+      const std::string key = is_error ? path + message.text : kind_of(message.text, path);
+      const auto [known, is_new] = group.numbers.try_emplace(key, group.kept.size());
+      if (!is_new) {
+        ++group.kept[known->second].recordings;
+        continue;
       }
+      const bool has_name = message.text.find(path) != std::string::npos;
+      group.kept.push_back({{message.kind, message.text}, has_name ? "" : one_line(path, true), 1});
     }
   }
 
   void print() const {
-    constexpr std::size_t kShown = 10;
-    const std::size_t shown = console_.verbose() ? kept_.size() : std::min(kShown, kept_.size());
-    for (std::size_t i = 0; i < shown; ++i) {
-      Console::Message message = kept_[i].message;
-      const std::size_t count = kept_[i].recordings;
-      if (count > 1) message.text += " (" + counted(count, "recording") + ")";
-      console_.print(message);
-    }
-    if (kept_.size() > shown) {
-      console_.note(counted(kept_.size() - shown, "more message") +
-                    " about the recordings (--verbose prints all)");
-    }
+    print(errors_, "more error");
+    print(others_, "more message");
   }
 
  private:
   struct Kept {
     Console::Message message;
+    std::string path;  // empty: the message has it
     std::size_t recordings;
   };
+  struct Group {
+    std::vector<Kept> kept = {};
+    std::map<std::string, std::size_t> numbers = {};
+  };
+
+  /// The text without the recording's path and numbers.
+  static std::string kind_of(std::string text, const std::string& path) {
+    for (std::size_t at = text.find(path); at != std::string::npos; at = text.find(path, at)) {
+      text.erase(at, path.size());
+    }
+    std::erase_if(text, [](unsigned char c) { return std::isdigit(c) != 0; });
+    return text;
+  }
+
+  void print(const Group& group, std::string_view others) const {
+    constexpr std::size_t kShown = 10;
+    const std::size_t size = group.kept.size();
+    const std::size_t shown = console_.verbose() ? size : std::min(kShown, size);
+    for (std::size_t i = 0; i < shown; ++i) {
+      const Kept& kept = group.kept[i];
+      std::string text =
+          kept.path.empty() ? kept.message.text : kept.path + ": " + kept.message.text;
+      if (kept.recordings > 1) {
+        text += " (and of " + counted(kept.recordings - 1, "more recording") + ")";
+      }
+      console_.print({kept.message.kind, std::move(text)});
+    }
+    if (size > shown) {
+      console_.note(counted(size - shown, others) + " about the recordings (--verbose prints all)");
+    }
+  }
+
   const Console& console_;
-  std::vector<Kept> kept_;
-  std::map<std::string, std::size_t> numbers_;
+  Group errors_, others_;
 };
 
-enum class Word : std::uint8_t {
-  recording,
-  names,    ///< of JIT code: a map, a jitdump, a process
-  unclear,  ///< it cannot be read, or has nothing of either
-};
+/// Whether the path is named like a map or a dump.
+bool is_named_as_names(const std::string& path) {
+  return path.ends_with(".map") || path.ends_with(".dump") || is_dump_path(path);
+}
 
-Word word_of(const std::string& text) {
-  if (refuse_recording(text, "")) return Word::recording;
-  if (text == "-" || Snapshot::is_at(text)) return Word::names;
-  if (pid_of_source({text, Source::As::any}) != 0) return Word::names;
+/// Whether one of the first lines is of a perf map.
+bool has_map_line(std::string_view text) {
+  constexpr int kLines = 16;
+  Diagnostics ignored(1);
+  for (int i = 0; i < kLines && !text.empty(); ++i) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    if (parse_map_line(line, {0, 1, 1}, ignored)) return true;
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+  }
+  return false;
+}
+
+/// Whether a word after RECORDING is a source of names: a map, a jitdump, a process. What is
+/// neither that nor a recording counts as a recording, which then is reported as a damaged one.
+bool is_of_names(const std::string& text) {
+  if (refuse_recording(text, "")) return false;
+  if (text == "-" || Snapshot::is_at(text)) return true;
+  if (pid_of_source({text, Source::As::any}) != 0) return true;
   OpenPolicy policy;
   policy.regular_only = true;  // a FIFO can be read only once
   policy.keep_descriptor = false;
   const Result<Input> input = Input::open(text, policy);
-  if (!input) return Word::unclear;
-  const Result<Input> inner = expanded(*input);
-  if (!inner || inner->text().empty()) return Word::unclear;
-  const bool is_recorded =
-      detect_kind(inner->text()) == SourceKind::perf_data || may_be_pprof(inner->text());
-  if (is_recorded) return Word::recording;
-  return is_binary(inner->text()) ? Word::unclear : Word::names;
+  const Result<Input> inner = input ? expanded(*input) : Failure(input.error());
+  if (!inner || inner->text().empty()) return is_named_as_names(text);
+  const SourceKind kind = detect_kind(inner->text());
+  if (kind == SourceKind::perf_data || may_be_pprof(inner->text())) return false;
+  const bool is_map = kind == SourceKind::perf_map && has_map_line(inner->text());
+  return is_map || kind == SourceKind::jitdump || kind == SourceKind::json ||
+         kind == SourceKind::pypylog || is_named_as_names(text);
 }
 
 }  // namespace
 
 bool take_recording(const std::string& text, MergingOptions& options) {
-  const Word word = word_of(text);
-  if (word == Word::names) return false;
+  if (is_of_names(text)) return false;
   options.further.push_back(text);
-  if (word == Word::unclear) options.unclear.push_back(text);
   return true;
-}
-
-void settle_unclear(RecordedStacksOptions& options, MergingOptions& merging) {
-  const bool has_several = merging.further.size() > merging.unclear.size() || !merging.list.empty();
-  if (has_several) return;
-  merging.further.clear();
-  for (const std::string& text : merging.unclear) options.sources.push_back({text});
 }
 
 void add_recordings(CommandOptions& command, MergingOptions& options) {
@@ -270,8 +366,10 @@ Result<void> check_merging(const RecordedStacksOptions& options, const MergingOp
   }
   const bool has_several = !merging.further.empty() || !merging.list.empty();
   if (has_several && !options.sources.empty()) {
-    return invalid(
-        "several recordings do not support other sources of names: their processes differ");
+    const std::string& source = options.sources.front().text;
+    return invalid("several recordings do not support another source of names, such as " +
+                   one_line(source, true) +
+                   ": their processes differ (--map-dir DIR reads the maps of each process)");
   }
   return check_recorded_options(options);
 }
@@ -279,7 +377,7 @@ Result<void> check_merging(const RecordedStacksOptions& options, const MergingOp
 ExitCode merge_recordings(const ProfileRequest& request, const MergingOptions& merging,
                           MergedStacks& merged, const Console& console) {
   Result<std::vector<ListedRecording>> recordings =
-      list_recordings(request.options.recording, merging, console);
+      list_recordings(request.options.recording, merging, request.output, console);
   if (!recordings) return console.fail(recordings.error());
   const std::size_t count = recordings->size();
   Result<ModuleCacheOptions> caching = module_cache_options(request.options, console);

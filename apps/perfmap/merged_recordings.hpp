@@ -14,18 +14,14 @@ namespace perfmap::app {
 /// The options of a command that merges recordings, beside those for one.
 struct MergingOptions {
   std::vector<std::string> further;  ///< recordings after RECORDING
-  /// Words among them that may also be other sources, because they cannot be read.
-  std::vector<std::string> unclear;
-  std::string list;                 ///< --recordings
-  bool ends_with_nul = false;       ///< --null
-  std::vector<std::string> labels;  ///< --label
+  std::string list;                  ///< --recordings
+  bool ends_with_nul = false;        ///< --null
+  std::vector<std::string> labels;   ///< --label
+  bool keeps_labels = true;          ///< the output has a place for labels
 };
 
 /// Takes a positional after RECORDING that is a recording or a pprof profile, or may be one.
 bool take_recording(const std::string& text, MergingOptions& options);
-/// Decides what unclear words are, when all options are known: recordings if there are several
-/// others, so that a damaged one does not stop the rest; otherwise sources of names.
-void settle_unclear(RecordedStacksOptions& options, MergingOptions& merging);
 /// --recordings, --null.
 void add_recordings(CommandOptions& command, MergingOptions& options);
 /// --label.
@@ -39,8 +35,8 @@ Result<void> check_merging(const RecordedStacksOptions& options, const MergingOp
 
 /// Reads all recordings, as many at a time as the options have threads, and adds them to `merged`
 /// in their order. One that cannot be read is reported and left out; the result is then
-/// ExitCode::failed. Prints what is to be noted of each, but of many recordings only the first
-/// messages.
+/// ExitCode::failed. Fails before it reads any if the request's output is one of them, or the list.
+/// Prints what is to be noted of each, but of many recordings only the first messages.
 ExitCode merge_recordings(const ProfileRequest& request, const MergingOptions& merging,
                           MergedStacks& merged, const Console& console);
 

@@ -523,10 +523,11 @@ def samples_in(folded):
 @says("`stacks` and `report` without `--baseline` leave out one of several recordings that cannot be read: they print "
       "the error, write the result of the others, also to `-o FILE`, and end with status 2.",
       "If none can be read, they write nothing.",
-      "A further argument that is a recording, a directory or archive of one, or a pprof profile, is a further RECORDING.",
-      "With several, an argument that cannot be read counts as a recording, and other sources are an error.",
+      "A further argument that is a recording, a directory or archive of one, or a pprof profile, is a further RECORDING; "
+      "so is what is no map or dump, neither by its content nor by its name.", "With several, other sources are an error.",
       "`--recordings FILE` lists further ones: a path in each line, after which KEY=VALUE may follow, each after a tab; "
-      "empty lines are ignored.", "With `--null`, only paths, each ended by NUL.", "Equal paths count once.",
+      "empty lines are ignored.", "With `--null`, only paths, each ended by NUL.", "A file counts once, also by another path.",
+      "The output must be none of these files.",
       "The order is RECORDING, further arguments, the list; the output does not depend on `--threads`.",
       "Several recordings support folded, html, jsonl, otlp, otlp-json and pprof; `--label` all but folded and html.")
 def several_recordings():
@@ -551,15 +552,26 @@ def several_recordings():
         pathlib.Path("left").unlink()
         out, err = run(f"{command} gone.data gone2.data --recordings {write('gone.list', 'gone3.data')} -o left", status=2)
         assert out == "" and missing in err and not pathlib.Path("left").exists(), err
-    assert "do not support other sources" in run(f"stacks {RECORDING} {other} a.map", status=2)[1]
+    assert "do not support another source" in run(f"stacks {RECORDING} {other} a.map", status=2)[1]
     write("list", f"\n{other}\tservice=web\tzone=eu\n\n")
     assert run(f"stacks {RECORDING} --recordings list --map-dir .")[0] == both
     labelled = [json.loads(line) for line in run(f"stacks {RECORDING} --recordings list --map-dir . --format jsonl")[0].splitlines()]
     assert {"service": "web", "zone": "eu"} in [line.get("labels") for line in labelled], labelled[:2]
     write("list0", f"{other}\0")
     assert run(f"stacks {RECORDING} --recordings list0 --null --map-dir .")[0] == both
-    out, err = run(f"stacks {RECORDING} {other} {RECORDING} --map-dir .")
-    assert out == both and "counts once" in err, err
+    os.path.lexists("link.data") or os.symlink(other, "link.data")
+    for again in (RECORDING, "link.data"):
+        out, err = run(f"stacks {RECORDING} {other} {again} --map-dir .")
+        assert out == both and "counts once" in err, err
+    out, err = run(f"stacks {RECORDING} {write('notes.txt', 'words')} --map-dir .", status=2)
+    assert samples_in(out) == each[0] and "notes.txt is not a recording" in err, err
+    for mine in ("mine.data", "mine.list", "single/perf.data"):
+        shutil.copy(other, "mine.data")
+        write("mine.list", "mine.data")
+        before = pathlib.Path(mine).read_bytes()
+        for command in ("stacks", "report"):
+            run(f"{command} {RECORDING} single --recordings mine.list --map-dir . -o {mine}", status=2)
+            assert pathlib.Path(mine).read_bytes() == before, mine
     for threads in (1, 2, 16):
         assert run(f"stacks {RECORDING} {other} --map-dir . --threads {threads}")[0] == both
     for chosen in ("folded", "html", "jsonl", "otlp", "otlp-json", "pprof", "speedscope", "firefox", "chrome", "perf-script"):

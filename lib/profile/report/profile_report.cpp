@@ -182,10 +182,14 @@ class ReportRows {
 
   std::uint32_t of_sample(const StackSample& sample) {
     const bool is_thread = options_.by == ReportBy::thread;
+    const std::uint32_t comm = strings_.add(is_thread ? sample.comm : sample.process_comm);
+    // Of several recordings, only the name is known.
+    const bool has_pid = sample.pid >= 0;
     const std::uint32_t row =
-        add({.pid = sample.pid, .tid = is_thread ? sample.tid : 0}, RowFacts());
+        add({.name = has_pid ? 0 : comm, .pid = sample.pid, .tid = is_thread ? sample.tid : 0},
+            RowFacts());
     if (row >= comms_.size()) comms_.resize(row + 1);
-    comms_[row] = strings_.add(is_thread ? sample.comm : sample.process_comm);
+    comms_[row] = comm;
     return row;
   }
 
@@ -439,6 +443,9 @@ void ProfileReport::add(const StackSample& sample, std::uint64_t count) {
 
 namespace {
 
+/// Samples of several recordings have none.
+bool has_pids(const EventCounts& event) { return event.pids != std::set<pid_t>{-1}; }
+
 std::string_view main_program(const EventCounts& event) {
   const auto most = std::ranges::max_element(event.programs, {},
                                              [](const auto& program) { return program.second; });
@@ -455,15 +462,14 @@ std::vector<ProfileReport::Event> ProfileReport::events() const {
     const bool is_listed = number < state_->profile.events.size();
     const StackProfile::Event& event =
         event_of(state_->profile, {.event = is_listed ? number : UINT32_MAX});
-    events.push_back(
-        {.number = number,
-         .name = event.name.empty() ? std::string_view("unknown") : event.name,
-         .is_time = event.is_time,
-         .unit = event.is_weighted ? std::string_view(event.unit) : "",
-         .total = counts.total,
-         .processes = state_->profile.is_merged ? counts.programs.size() : counts.pids.size(),
-         .program = main_program(counts),
-         .duration_ns = counts.last_time - counts.first_time});
+    events.push_back({.number = number,
+                      .name = event.name.empty() ? std::string_view("unknown") : event.name,
+                      .is_time = event.is_time,
+                      .unit = event.is_weighted ? std::string_view(event.unit) : "",
+                      .total = counts.total,
+                      .processes = has_pids(counts) ? counts.pids.size() : counts.programs.size(),
+                      .program = main_program(counts),
+                      .duration_ns = counts.last_time - counts.first_time});
   }
   return events;
 }

@@ -91,7 +91,8 @@ std::optional<Error> names_instead(const Input& input) {
 std::optional<std::string> recording_in(const std::string& path) {
   std::string recording = path + "/" + std::string(kRecordingName);
   struct stat status {};
-  const bool is_there = path != "-" && ::lstat(recording.c_str(), &status) == 0;
+  const bool is_path = path != "-" && path.find('\0') == std::string::npos;
+  const bool is_there = is_path && ::lstat(recording.c_str(), &status) == 0;
   return is_there && S_ISREG(status.st_mode) ? std::optional(std::move(recording)) : std::nullopt;
 }
 

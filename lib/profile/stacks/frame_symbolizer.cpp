@@ -30,9 +30,11 @@ void count_doubts(Doubts doubts, FrameCounts& counts) noexcept {
 
 }  // namespace
 
-FrameSymbolizer::FrameSymbolizer(RecordedProcesses& processes, const StackOptions& options,
-                                 KernelSymbols& kernel, FrameTable& table)
-    : options_(options),
+FrameSymbolizer::FrameSymbolizer(RecordedProcesses& processes, const RecordedPrograms& programs,
+                                 const StackOptions& options, KernelSymbols& kernel,
+                                 FrameTable& table)
+    : programs_(programs),
+      options_(options),
       kernel_(kernel),
       table_(table),
       symbolizer_(processes.tracker(), symbolizer_options(options)),
@@ -401,9 +403,15 @@ std::uint32_t FrameSymbolizer::mapping_of(const AddressName& name, const Region*
   mapping.offset = region->offset;
   mapping.path = shown_name(*region->file);
   mapping.kind = kind;
-  mapping.build_id =
-      name.module != nullptr ? name.module->build_id() : std::string_view(region->file->build_id);
+  mapping.build_id = build_id_of(name, *region);
   return place->second = table_.add(mapping);
+}
+
+/// What was recorded counts if the file cannot be read.
+std::string_view FrameSymbolizer::build_id_of(const AddressName& name, const Region& region) const {
+  if (name.module != nullptr) return name.module->build_id();
+  const std::string_view mapped = region.file->build_id;
+  return mapped.empty() ? programs_.build_id_of(shown_name(*region.file)) : mapped;
 }
 
 }  // namespace perfmap

@@ -129,8 +129,8 @@ struct FrameCounts {
 /// for as long as it exists.
 class FrameSymbolizer {
  public:
-  FrameSymbolizer(RecordedProcesses& processes, const StackOptions& options, KernelSymbols& kernel,
-                  FrameTable& table);
+  FrameSymbolizer(RecordedProcesses& processes, const RecordedPrograms& programs,
+                  const StackOptions& options, KernelSymbols& kernel, FrameTable& table);
 
   /// Looks up the names of their frames.
   void prepare(std::span<const RawStack> stacks);
@@ -205,7 +205,9 @@ class FrameSymbolizer {
                            const AddressSpaceSnapshot& moment, const Region* region,
                            Places& places);
   std::uint32_t mapping_of(const AddressName& name, const Region* region, FrameKind kind);
+  std::string_view build_id_of(const AddressName& name, const Region& region) const;
 
+  const RecordedPrograms& programs_;
   const StackOptions& options_;
   KernelSymbols& kernel_;
   FrameTable& table_;

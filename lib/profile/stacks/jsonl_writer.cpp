@@ -77,9 +77,10 @@ class JsonlWriter : public StackWriter {
     json_.member("kind", to_string(function.kind));
     json_.member("file", function.file);
     json_.member("line", place.line);
-    if (function.name.empty() && place.vaddr != 0) {
-      json_.key("address");
-      json_.address(place.vaddr);
+    if (function.name.empty() && place.map_address != 0) {
+      const bool is_address = place.vaddr != 0;
+      json_.key(is_address ? "address" : "file_offset");
+      json_.address(is_address ? place.vaddr : place.map_address);
       json_.member("build_id", hex_of_bytes(mapping.build_id));
     }
     write_doubts(doubts_of(frame, place));

@@ -153,13 +153,15 @@ struct MergedStacks::State {
 
   std::uint32_t convert(const FramePlace& from) {
     const FrameFunction& function = source->function(from.function);
-    const bool keeps_address = function.kind == FrameKind::native && function.name.empty();
-    const Address address = keeps_address ? from.vaddr : 0;
-    FramePlace place{.line = from.line,
-                     .column = from.column,
-                     .map_address = address,
-                     .vaddr = address,
-                     .doubts = from.doubts};
+    FramePlace place{.line = from.line, .column = from.column, .doubts = from.doubts};
+    if (function.name.empty() && function.kind == FrameKind::native) {
+      place.map_address = place.vaddr = from.vaddr;
+    }
+    // A file that could not be read: only the place in it is known, not the address.
+    const bool is_file = source->mapping(from.mapping).path.starts_with('/');
+    if (function.name.empty() && function.kind == FrameKind::unknown && is_file) {
+      place.map_address = from.map_address;
+    }
     if (from.function != 0) place.function = table.add(without_pid(function));
     place.mapping = mapping_of(from.mapping);
     return table.add(place);

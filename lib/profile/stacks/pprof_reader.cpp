@@ -448,6 +448,8 @@ bool PprofReader::State::read_sample(std::string_view message) {
   values.resize(profile.events.size());
   is_negative = std::ranges::any_of(
       values, [](std::uint64_t value) { return value > std::numeric_limits<std::int64_t>::max(); });
+  const bool has_only_name = sample.pid == 0 && sample.tid == 0 && !sample.comm.empty();
+  if (has_only_name) sample.pid = sample.tid = -1;
   if (sample.tid == 0) sample.tid = sample.pid;
   sample.process_comm = sample.comm;
   sample.frames = frames;

@@ -64,6 +64,11 @@ std::uint32_t RecordedPrograms::of(pid_t pid) const noexcept {
   return found == processes_.end() ? 0 : found->second.mapping;
 }
 
+std::string_view RecordedPrograms::build_id_of(std::string_view path) const noexcept {
+  const auto found = build_ids_.find(path);
+  return found == build_ids_.end() ? std::string_view() : found->second;
+}
+
 void RecordedPrograms::on_mmap(const MmapEvent& event) {
   if (event.pid < 0 || !event.access.execute) return;
   Process& process = processes_[event.pid];
@@ -77,9 +82,7 @@ void RecordedPrograms::on_mmap(const MmapEvent& event) {
   mapping.range = event.range;
   mapping.offset = event.offset;
   mapping.path = file.name;
-  mapping.build_id = event.build_id;
-  const auto known = build_ids_.find(file.name);
-  if (mapping.build_id.empty() && known != build_ids_.end()) mapping.build_id = known->second;
+  mapping.build_id = event.build_id.empty() ? build_id_of(file.name) : event.build_id;
   mapping.kind = FrameKind::native;
   process.mapping = table_.add(mapping);
 }

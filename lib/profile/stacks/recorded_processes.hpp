@@ -61,6 +61,8 @@ class RecordedPrograms {
   void take(const RecordView& record);
   /// The table index of its first executable mapping; 0: unknown.
   std::uint32_t of(pid_t pid) const noexcept;
+  /// Of a file, as perf recorded it at the end; empty: unknown. Lives as long as the facts.
+  std::string_view build_id_of(std::string_view path) const noexcept;
 
   void on_mmap(const MmapEvent& event);
   void on_comm(const CommEvent& event);

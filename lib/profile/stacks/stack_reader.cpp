@@ -192,7 +192,7 @@ struct StackReader::State {
         programs(from.facts(), table),
         clock(from.facts().time_conversion),
         processes(options, clock),
-        places(processes, options, kernel, table),
+        places(processes, programs, options, kernel, table),
         jobs(from.facts().arch, options),
         held(options.stitch, options.unwind.max_frames) {}
 
