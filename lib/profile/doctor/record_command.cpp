@@ -2,6 +2,7 @@
 #include "doctor/record_command.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "doctor/evidence.hpp"
 #include "perfmap/text.hpp"
@@ -171,15 +172,38 @@ void RecordCommand::add_variable(const std::string& variable) {
   }
 }
 
+/// Those of `perfmap record`, which gives perf the other ones itself; nothing if it does not have
+/// one of them.
+std::optional<std::string> RecordCommand::perfmap_options() const {
+  static constexpr std::array kItsOwn = {
+      Name{'q', "quiet"},     Name{'N', "no-buildid-cache"}, kClock, kPages, kOutput,
+      Name{0, "no-bpf-event"}};
+  static constexpr std::array kBoth = {kFrequency, kCallGraph, kPid, Name{'e', "event"},
+                                       Name{0, "off-cpu"}};
+  std::string line;
+  for (const Option& option : options_) {
+    const auto is_it = [&](Name name) { return option.is(name); };
+    if (std::ranges::any_of(kItsOwn, is_it)) continue;
+    if (!option.is(kFramePointers) && std::ranges::none_of(kBoth, is_it)) return std::nullopt;
+    line += " " + (option.is(kFramePointers) ? "--call-graph fp" : option.text());
+  }
+  if (!has(kPid) || workload.empty()) return line;
+  const bool has_time = workload.size() == 2 && workload.front() == "sleep";
+  return has_time ? std::optional(line + " --duration " + shell_word(workload.back()))
+                  : std::nullopt;
+}
+
 std::string RecordCommand::text() const {
+  const std::optional<std::string> own = by_perfmap ? perfmap_options() : std::nullopt;
   std::string line = with_sudo ? "sudo " : "";
   if (with_sudo && !environment.empty()) line += "env ";
   for (const std::string& one : environment) {
     const std::size_t value = one.find('=') + 1;
     line += one.substr(0, value) + shell_word(std::string_view(one).substr(value)) + " ";
   }
-  line += shell_word(perf) + " record";
-  for (const Option& option : options_) line += " " + option.text();
+  line += own ? "perfmap record" + *own : shell_word(perf) + " record";
+  for (const Option& option : options_) line += own ? "" : " " + option.text();
+  if (own && has(kPid)) return line;
   if (!workload.empty()) line += " --";
   for (const std::string& word : workload) {
     line += " " + shell_word(word);

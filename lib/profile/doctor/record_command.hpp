@@ -57,6 +57,7 @@ class RecordCommand {
   std::vector<std::string> environment = {};  ///< NAME=VALUE for perf and its workload
   std::string perf = "perf";
   bool with_sudo = false;
+  bool by_perfmap = false;  ///< `perfmap record` ran it, and repeats it unless it cannot
   std::vector<std::string> workload = {};  ///< the program that perf starts, and its arguments
 
   /// One line for sh(1), without "..."; empty if it would be too long to paste.
@@ -71,6 +72,7 @@ class RecordCommand {
     bool is(Name other) const noexcept;
     std::string text() const;
   };
+  std::optional<std::string> perfmap_options() const;
   void take_long(std::span<const std::string> words, std::size_t& at);
   void take_letters(std::span<const std::string> words, std::size_t& at);
 

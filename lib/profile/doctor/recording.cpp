@@ -765,6 +765,7 @@ std::optional<RecordCommand> command_of(const RecordingDiagnosis& diagnosis,
   const bool is_archive = options.shown_map_dir == diagnosis.path;
   if (command && (is_archive || std::filesystem::exists(description, error))) {
     command->remove(RecordCommand::kOutput);
+    command->by_perfmap = true;
   }
   return command;
 }

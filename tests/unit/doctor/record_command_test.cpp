@@ -75,6 +75,42 @@ TEST_CASE("set() replaces all options with the same meaning", "[doctor]") {
   CHECK(command.text() == "sudo env A='b c' perf record -a -k mono -g -p \"$(pgrep x)\" -- x");
 }
 
+TEST_CASE("a recording of perfmap record is repeated by it", "[doctor]") {
+  const auto text = [](const Strings& words) {
+    RecordCommand command = parsed(words);
+    command.by_perfmap = true;
+    command.set_call_graph("dwarf,65528");
+    return command.text();
+  };
+  CHECK(text({"/usr/bin/perf",
+              "record",
+              "-q",
+              "-N",
+              "-k",
+              "mono",
+              "-F",
+              "499",
+              "--call-graph",
+              "fp",
+              "-m",
+              "16M",
+              "-e",
+              "cycles",
+              "--no-bpf-event",
+              "-o",
+              "/tmp/a b/perf.data",
+              "--",
+              "node",
+              "a b.js"}) ==
+        "perfmap record -F 499 -e cycles --call-graph dwarf,65528 -- node 'a b.js'");
+  CHECK(text({"perf", "record", "-q", "-N", "-o", "d/perf.data", "-p", "7,8", "--off-cpu", "--",
+              "sleep", "10"}) ==
+        "perfmap record -p 7,8 --off-cpu --call-graph dwarf,65528 --duration 10");
+  // An option that perfmap record does not have.
+  CHECK(text({"perf", "record", "-q", "--buildid-mmap", "--", "node"}) ==
+        "perf record -q --buildid-mmap --call-graph dwarf,65528 -- node");
+}
+
 TEST_CASE("a command line of more than 10000 bytes is not printed", "[doctor]") {
   RecordCommand command = parsed({"perf", "record", "x"});
   command.workload.emplace_back(10000, 'y');
