@@ -349,7 +349,7 @@ complete -c perfmap -n '__fish_seen_subcommand_from annotate; and not __perfmap_
 complete -c perfmap -n '__fish_seen_subcommand_from annotate; and not __perfmap_given flag -v --verbose' -s v -l verbose -d 'Explain notes, and print how long each step took'
 complete -c perfmap -n '__fish_seen_subcommand_from annotate; and not __perfmap_given flag --asm' -l asm -d 'Print instructions without source lines'
 complete -c perfmap -n '__fish_seen_subcommand_from annotate; and not __perfmap_given flag --source' -l source -d 'Print source lines without instructions'
-complete -c perfmap -n '__fish_seen_subcommand_from annotate; and not __perfmap_given flag --both' -l both -d 'Print instructions below their source lines (the default)'
+complete -c perfmap -n '__fish_seen_subcommand_from annotate; and not __perfmap_given flag --both' -l both -d 'Print instructions below their source lines (the default if the code is known)'
 complete -c perfmap -n '__fish_seen_subcommand_from annotate; and not __perfmap_given value --at' -l at -x -d 'Print only the versions of the code that existed at this time, in seconds of the recording\'s clock'
 complete -c perfmap -n '__fish_seen_subcommand_from annotate; and not __perfmap_given value --format' -l format -x -a 'text\\t\'Text\' json\\t\'One JSON object\' html\\t\'Page for a browser\'' -d 'Output format (by default, the suffix of -o FILE selects it: .txt for text, .json for json, .html for html; otherwise text)'
 complete -c perfmap -n '__fish_seen_subcommand_from annotate; and not __perfmap_given value -o --output' -s o -l output -r -F -d 'Write there instead of standard output'

@@ -595,7 +595,9 @@ void declare_annotate(CommandOptions& command) {
   const Option only_source =
       command.flag("--source", options.only_source, "Print source lines without instructions")
           .excludes(only_asm);
-  command.flag("--both", options.both, "Print instructions below their source lines (the default)")
+  command
+      .flag("--both", options.both,
+            "Print instructions below their source lines (the default if the code is known)")
       .excludes(only_asm)
       .excludes(only_source);
   const auto take_time = [&options](const std::string& text) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -86,6 +87,18 @@ std::optional<Error> names_instead(const Input& input) {
                {}};
 }
 
+/// Who keeps many recordings names the directory of all of them.
+std::string hint_of_recordings_in(const std::string& path) {
+  constexpr int kLooked = 100;
+  std::error_code error;
+  std::filesystem::directory_iterator entries(path, error);
+  for (int i = 0; !error && i < kLooked && entries != std::filesystem::directory_iterator(); ++i) {
+    if (recording_in(entries->path())) return " (it has recordings: " + path + "/*)";
+    entries.increment(error);
+  }
+  return {};
+}
+
 }  // namespace
 
 std::optional<std::string> recording_in(const std::string& path) {
@@ -125,7 +138,7 @@ Result<Input> open_recording_input(const std::string& path) {
   if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
     return Failure({Errc::unsupported,
                     path + " is a directory, but not of a recording: it has no readable " +
-                        std::string(kRecordingName),
+                        std::string(kRecordingName) + hint_of_recordings_in(path),
                     0,
                     {}});
   }
