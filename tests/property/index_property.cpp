@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -47,7 +48,8 @@ class Generator {
   std::uint64_t below(std::uint64_t n) { return random_() % n; }
   Address base() const { return base_; }
 
-  std::string lines(std::size_t count) {
+  /// The entries have so many different names.
+  std::string lines(std::size_t count, std::size_t names = SIZE_MAX) {
     std::string text;
     char line[64];
     for (std::size_t i = 0; i < count; ++i) {
@@ -56,7 +58,7 @@ class Generator {
       const std::uint64_t size = below(20) == 0 ? below(2) + UINT32_MAX - 1 : below(14);
       std::snprintf(line, sizeof line, "%llx %llx name%zu\n",
                     static_cast<unsigned long long>(begin < base_ ? UINT64_MAX : begin),
-                    static_cast<unsigned long long>(size), i);
+                    static_cast<unsigned long long>(size), i % names);
       text += line;
     }
     return text;
@@ -192,6 +194,34 @@ TEST_CASE("parts of a map that threads scan give the same as one pass", "[index]
     CHECK(expected.where.offset == found.where.offset);
     CHECK(expected.where.line == found.where.line);
     CHECK(expected.where.column == found.where.column);
+  }
+}
+
+TEST_CASE("an address is reused where the plain list has several names", "[index][property]") {
+  const auto seed = GENERATE(range(0u, 400u));
+  CAPTURE(seed);
+  Generator random(seed);
+  std::vector<Map> maps;
+  for (std::uint64_t i = 1 + random.below(2); i > 0; --i) {
+    maps.push_back(map_of(random.lines(random.below(40), 1 + random.below(14))));
+  }
+  const std::vector<Plain> entries = entries_of(maps);
+  Diagnostics ignored(1);
+  const Index index(std::move(maps), policy(seed / 4), ignored);
+  for (std::uint64_t offset = 0; offset <= 60; ++offset) {
+    const Address address = random.base() + offset;
+    const EntryRef hit = index.find(address);
+    if (!hit) continue;
+    std::set<std::string> names;
+    for (const Plain& entry : entries) {
+      const std::uint64_t size = std::max<std::uint64_t>(entry.range.size, 1);
+      const EntryRef line{entry.line};
+      if (address - entry.range.begin < size && line.map() == hit.map()) {
+        names.emplace(index.entry(line)->name);
+      }
+    }
+    CAPTURE(offset);
+    CHECK(index.is_reused(address, hit) == (names.size() > 1));
   }
 }
 

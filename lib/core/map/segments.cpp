@@ -51,12 +51,52 @@ std::string_view name_of(std::uint64_t line, std::span<const Map> maps) noexcept
   return entry ? entry->name : std::string_view();
 }
 
+/// How many open entries have each name. Few are different as a rule, and then a list is faster
+/// than a table.
+class NameCounts {
+ public:
+  std::size_t size() const noexcept { return many_.empty() ? few_.size() : many_.size(); }
+  bool empty() const noexcept { return size() == 0; }
+
+  void add(std::size_t name) {
+    if (!many_.empty()) return void(++many_[name]);
+    const auto known = std::ranges::find(few_, name, &Count::first);
+    if (known != few_.end()) return void(++known->second);
+    constexpr std::size_t kFew = 8;
+    if (few_.size() < kFew) return void(few_.emplace_back(name, 1));
+    many_.insert(few_.begin(), few_.end());
+    few_.clear();
+    ++many_[name];
+  }
+  /// It must have been added.
+  void remove(std::size_t name) {
+    if (many_.empty()) {
+      const auto known = std::ranges::find(few_, name, &Count::first);
+      if (--known->second != 0) return;
+      *known = few_.back();
+      few_.pop_back();
+    } else if (const auto known = many_.find(name); --known->second == 0) {
+      many_.erase(known);
+    }
+  }
+  void clear() {
+    few_.clear();
+    many_.clear();
+  }
+
+ private:
+  using Count = std::pair<std::size_t, std::uint64_t>;
+  std::vector<Count> few_;
+  std::unordered_map<std::size_t, std::uint64_t> many_;  // empty while few_ suffices
+};
+
 /// The entries of one map that contain the position of the sweep, and how many of them share a
 /// name.
 class OpenEntries {
  public:
   OpenEntries(std::uint64_t map, std::span<const Map> maps) : map_(map), maps_(maps) {}
 
+  bool empty() const noexcept { return open_.empty(); }
   /// Advances to `at`, where the next entry begins. Stretches before it that have several names go
   /// to `reused`.
   void advance(Address at, ReusedAddresses& reused) {
@@ -65,10 +105,14 @@ class OpenEntries {
     at_ = at;
   }
   void open(Address last, std::uint64_t line) {
-    // Alone, an entry's name does not matter, so it is hashed only when a second entry opens.
-    if (open_.size() == 1 && names_.empty()) ++names_[hash_of(open_.front().line)];
-    if (!open_.empty()) ++names_[hash_of(line)];
-    open_.push_back({last, line});
+    // Alone, an entry's name does not matter, so it is read only when a second entry opens.
+    if (open_.size() == 1 && names_.empty()) {
+      open_.front().name = hash_of(open_.front().line);
+      names_.add(open_.front().name);
+    }
+    const std::size_t name = open_.empty() ? 0 : hash_of(line);
+    if (!open_.empty()) names_.add(name);
+    open_.push_back({last, line, name});
     std::push_heap(open_.begin(), open_.end(), ends_later);
   }
   void finish(ReusedAddresses& reused) {
@@ -79,6 +123,7 @@ class OpenEntries {
   struct Open {
     Address last;
     std::uint64_t line;
+    std::size_t name;  // its hash
   };
   static bool ends_later(const Open& a, const Open& b) noexcept { return a.last > b.last; }
 
@@ -96,25 +141,37 @@ class OpenEntries {
     open_.pop_back();
     say_until(closed.last, reused);
     at_ = closed.last == UINT64_MAX ? closed.last : closed.last + 1;
-    if (names_.empty()) return;
-    const auto name = names_.find(hash_of(closed.line));
-    if (name != names_.end() && --name->second == 0) names_.erase(name);
-    if (open_.empty()) names_.clear();
+    if (open_.empty()) {
+      names_.clear();
+    } else {
+      names_.remove(closed.name);
+    }
   }
 
   std::uint64_t map_;
   std::span<const Map> maps_;
   Address at_ = 0;
-  std::vector<Open> open_;                                // a min-heap by end
-  std::unordered_map<std::size_t, std::uint64_t> names_;  // how many are open, by the name's hash
+  std::vector<Open> open_;  // a min-heap by end
+  NameCounts names_;
 };
+
+/// Fetches the beginnings of lines whose names will be compared soon: they are anywhere in the map.
+void prefetch_line(std::uint64_t line, std::span<const Map> maps) noexcept {
+  constexpr std::size_t kCacheLine = 64;
+  const EntryRef hit{line};
+  const char* const begin = maps[hit.map()].text().data() + hit.offset();
+  __builtin_prefetch(begin);
+  __builtin_prefetch(begin + kCacheLine);
+}
 
 }  // namespace
 
 void ReusedAddresses::settle() {
   const auto key = [](const Span& span) { return std::tuple(span.map, span.first, span.last); };
-  std::sort(spans_.begin(), spans_.end(),
-            [&](const Span& a, const Span& b) { return key(a) < key(b); });
+  const auto is_before = [&](const Span& a, const Span& b) { return key(a) < key(b); };
+  if (!std::is_sorted(spans_.begin(), spans_.end(), is_before)) {
+    std::sort(spans_.begin(), spans_.end(), is_before);
+  }
   std::size_t kept = 0;
   for (const Span& span : spans_) {
     Span* const before = kept == 0 ? nullptr : &spans_[kept - 1];
@@ -140,16 +197,28 @@ bool ReusedAddresses::contains(Address address, std::uint64_t map) const noexcep
 }
 
 ReusedAddresses find_reused(const Columns& sorted, std::span<const Map> maps) {
+  constexpr std::size_t kAhead = 12;
   ReusedAddresses reused;
-  std::unordered_map<std::uint64_t, OpenEntries> of_maps;
-  for (std::size_t i = 0; i < sorted.count(); ++i) {
+  std::vector<OpenEntries> of_maps;
+  for (std::size_t map = 0; map < maps.size(); ++map) of_maps.emplace_back(map, maps);
+  const std::size_t count = sorted.count();
+  // Whether the next entry may begin in this one.
+  const auto reaches_next = [&](std::size_t i) {
+    const bool is_before = i + 1 < count && sorted.begin[i + 1] - sorted.begin[i] < sorted.size[i];
+    return is_before || sorted.size[i] == kTooLong;
+  };
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i + kAhead + 1 < count && reaches_next(i + kAhead)) {
+      prefetch_line(sorted.line[i + kAhead], maps);
+      prefetch_line(sorted.line[i + kAhead + 1], maps);
+    }
     const std::uint64_t line = sorted.line[i];
-    const std::uint64_t map = EntryRef{line}.map();
-    OpenEntries& open = of_maps.try_emplace(map, map, maps).first->second;
+    OpenEntries& open = of_maps[EntryRef{line}.map()];
     open.advance(sorted.begin[i], reused);
-    open.open(last_of(sorted.begin[i], sorted.size[i], line, maps), line);
+    const bool is_alone = open.empty() && !reaches_next(i);
+    if (!is_alone) open.open(last_of(sorted.begin[i], sorted.size[i], line, maps), line);
   }
-  for (auto& [map, open] : of_maps) open.finish(reused);
+  for (OpenEntries& open : of_maps) open.finish(reused);
   reused.settle();
   return reused;
 }
@@ -255,13 +324,15 @@ namespace {
 /// Collects segments in address order; adjacent segments with the same owner become one.
 class Segments {
  public:
-  /// `last` is inclusive, because the end of the last address has no 64-bit value.
+  /// Takes room for this many more; only the used part becomes memory.
+  void expect(std::size_t count) { columns_.make_room(count); }
+  /// `last` is inclusive, because the end of the last address has no 64-bit value. There must be
+  /// room.
   void add(std::uint64_t begin, std::uint64_t last, std::uint64_t line) {
     if (begin != 0 && last_ == begin - 1 && !columns_.line.empty() &&
         columns_.line.back() == line) {
       columns_.size.back() = short_size(last - columns_.begin.back() + 1);
     } else {
-      columns_.make_room(1);
       columns_.append(begin, last - begin + 1, line);
     }
     last_ = last;
@@ -277,7 +348,8 @@ class Segments {
 };
 
 /// Sweeps over the entries in address order. `live_` is a heap of the entries that have begun, with
-/// the winner on top. Entries that have ended are removed when they reach the top.
+/// the winner on top. Entries that have ended are removed when they reach the top, or all of them
+/// when the last one has ended.
 class Sweep {
   struct Live {
     std::uint64_t last;
@@ -292,13 +364,24 @@ class Sweep {
       : sorted_(sorted), precedence_(precedence) {}
 
   SegmentTable run() {
-    for (std::size_t i = 0; i < sorted_.count(); ++i) {
+    const std::size_t count = sorted_.count();
+    out_.expect(2 * count);  // each entry begins a segment, and ends one
+    for (std::size_t i = 0; i < count; ++i) {
       const std::uint64_t begin = sorted_.begin[i];
       const std::uint64_t line = sorted_.line[i];
       const std::uint64_t last = last_of(begin, sorted_.size[i], line, precedence_.maps());
       if (begin != 0) settle(begin - 1);
+      if (begin > reached_) live_.clear();  // they have all ended
+      const bool is_alone =
+          live_.empty() && last != UINT64_MAX && (i + 1 == count || sorted_.begin[i + 1] > last);
+      if (is_alone) {
+        out_.add(begin, last, line);
+        position_ = last + 1;
+        continue;
+      }
       live_.push_back({last, {last - begin + 1, line}});
       std::push_heap(live_.begin(), live_.end(), order());
+      reached_ = std::max(reached_, last);
     }
     settle(UINT64_MAX);
     return out_.finish(find_reused(sorted_, precedence_.maps()));
@@ -327,6 +410,7 @@ class Sweep {
   const Columns& sorted_;
   const OverlapPolicy& precedence_;
   std::vector<Live> live_;
+  std::uint64_t reached_ = 0;  // the last address of all that were in live_
   std::uint64_t position_ = 0;
   Segments out_;
 };
@@ -351,6 +435,7 @@ class Merge {
   }
 
   SegmentTable run() {
+    out_.expect(2 * (left_.count() + right_.count()));
     while (!left_.done() || !right_.done()) step();
     reused_.settle();
     return out_.finish(std::move(reused_));
@@ -361,6 +446,7 @@ class Merge {
    public:
     Side(const SegmentTable& run, std::span<const Map> maps) : run_(run), maps_(maps) { load(); }
     bool done() const noexcept { return position_ == run_.count(); }
+    std::size_t count() const noexcept { return run_.count(); }
     /// Inclusive bounds: the segment at the last address has no 64-bit end.
     std::uint64_t first() const noexcept { return first_; }
     std::uint64_t last() const noexcept { return last_; }
