@@ -40,11 +40,9 @@ bool has_value(std::string_view label) { return label.find('=') != std::string_v
 
 std::string check_label(const std::string& text) {
   if (has_value(text)) return check_pair(text);
-  const auto keys = recorded_label_keys();
-  if (std::ranges::find(keys, text) != keys.end()) return "";
-  std::string known;
-  for (const std::string_view key : keys) known.append(known.empty() ? "" : ", ").append(key);
-  return "recordings have no '" + text + "', but " + known + "; KEY=VALUE is any other label";
+  if (is_recorded_label(text)) return "";
+  return "recordings have no '" + text + "', but " + recorded_label_names() +
+         "; KEY=VALUE is any other label";
 }
 
 struct ListedRecording {
@@ -258,6 +256,19 @@ void add_label(CommandOptions& command, MergingOptions& options) {
               "value, what the recording says: host, build (build ID of the program), time, arch "
               "or kernel")
       .check(check_label);
+}
+
+bool is_recorded_label(std::string_view key) {
+  const auto keys = recorded_label_keys();
+  return std::ranges::find(keys, key) != keys.end();
+}
+
+std::string recorded_label_names() {
+  std::string names;
+  for (const std::string_view key : recorded_label_keys()) {
+    names.append(names.empty() ? "" : ", ").append(key);
+  }
+  return names;
 }
 
 bool is_merged(const MergingOptions& options) {
