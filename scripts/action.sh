@@ -17,6 +17,14 @@ fail() {
   exit 2
 }
 
+# need TOOL...: a container may lack them.
+need() {
+  local tool
+  for tool; do
+    command -v "$tool" >/dev/null || fail "this machine has no $tool, which the action needs: install it in a step before"
+  done
+}
+
 output() {
   case "$2" in *$'\n'*) fail "a path with a line break cannot be an output: $2" ;; esac
   printf '%s=%s\n' "$1" "$2" >>"$GITHUB_OUTPUT"
@@ -51,9 +59,10 @@ as_markdown() {
 }
 
 download() {
+  need curl awk sha256sum
   case "$VERSION" in
-    v[0-9]* | [0-9]*) VERSION=${VERSION#v} ;;
-    *) fail "which release? The action is used by '$VERSION', which is none: set the input version" ;;
+    v[0-9]*.* | [0-9]*.*) VERSION=${VERSION#v} ;;
+    *) fail "which release? '$VERSION' is a branch or a commit, and not a version such as 0.1.0: set the input version" ;;
   esac
   case "$VERSION" in *[!0-9A-Za-z.~+-]*) fail "'$VERSION' is not a version" ;; esac
   local name
@@ -96,7 +105,10 @@ lint() {
   done
   [ ${#found[@]} != 0 ] || return 0
   local text=$RUNNER_TEMP/perfmap-lint.txt status=0
+  need sed
   if [ -n "$SARIF" ]; then
+    need gzip
+    mkdir -p -- "$(dirname -- "$SARIF")" || fail "cannot make the folder of $SARIF"
     # A file that cannot be read is a failure below; the others are in the report.
     local new=$RUNNER_TEMP/perfmap.sarif
     rm -f "$new"
@@ -104,7 +116,7 @@ lint() {
     if [ -f "$new" ]; then
       [ "$(gzip -c "$new" | wc -c)" -le 10000000 ] ||
         annotate warning "$SARIF has more than 10 MB when compressed, which GitHub refuses: check fewer files"
-      mv -- "$new" "$SARIF"
+      mv -T -- "$new" "$SARIF" || fail "cannot write $SARIF"
       output sarif "$SARIF"
     fi
   fi
@@ -125,6 +137,7 @@ compare() {
   expand "$RECORDINGS"
   [ ${#found[@]} != 0 ] || fail "nothing to compare: there is no recording of the input recordings"
   while IFS= read -r option; do [ -z "$option" ] || options+=("$option"); done <<<"$REPORT_OPTIONS"
+  need sed
   local command=("$PERFMAP" report "${old[@]}" --fail-above "$FAIL_ABOVE" "${options[@]}")
   "${command[@]}" -- "${found[@]}" >"$text" 2>&1 || status=$?
   as_markdown "Profile, compared with the baseline" "$text" >"$report"

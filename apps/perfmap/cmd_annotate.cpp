@@ -419,7 +419,7 @@ Result<void> add_disassemblers(const AnnotateOptions& options, Annotation& found
     } else if (must_be) {
       return Failure(std::move(opened.error()));
     } else if (std::exchange(told, opened.error().message) != opened.error().message) {
-      console.warn("instructions have no text: " + told);
+      warn_no_text(told, console);
     }
   }
   return {};

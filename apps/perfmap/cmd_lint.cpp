@@ -523,7 +523,7 @@ Diagnostics findings_of(const LintSource& source, std::span<const pid_t> namespa
   } else if (const auto* const list = std::get_if<ImageList>(&source)) {
     lint(*list, found);
   } else {
-    lint(std::get<Map>(source), found);
+    lint(std::get<Map>(source), found, options.opening.writers);
   }
   return found;
 }
@@ -616,7 +616,10 @@ ExitCode print_about_rules(const LintOptions& options, const Console& console) {
   return ExitCode::ok;
 }
 
-ExitCode run_lint(const LintOptions& options, const Console& console) {
+ExitCode run_lint(const LintOptions& given, const Console& console) {
+  FileWriters writers;
+  LintOptions options = given;
+  options.opening.writers = &writers;
   if (options.list_rules || !options.explain.empty()) return print_about_rules(options, console);
   const Result<void> number = check_number(options.sources, 1, SIZE_MAX);
   if (!number) return console.fail(number.error());

@@ -29,6 +29,7 @@ struct ReportOptions : RecordedStacksOptions {
   std::string output = "-";
   std::string format;
   ReportBy by = ReportBy::function;
+  std::string label;  ///< the key of ReportBy::label
   std::optional<std::size_t> top;
   std::string callers;
   std::string callees;
@@ -50,7 +51,38 @@ bool has_trees(const ReportOptions& options) {
   return !options.callers.empty() || !options.callees.empty();
 }
 
-bool is_of_threads(ReportBy by) { return by == ReportBy::thread || by == ReportBy::process; }
+/// Whether a sample counts for one row, whatever its frames are: a tree has no nodes then.
+bool is_of_samples(ReportBy by) {
+  return by == ReportBy::thread || by == ReportBy::process || by == ReportBy::label;
+}
+
+constexpr std::string_view kByLabel = "label:";
+
+/// "label:KEY", or a word of report_by().
+void take_by(const std::string& text, ReportOptions& options) {
+  const bool is_label = text.starts_with(kByLabel);
+  options.by = is_label ? ReportBy::label : *report_by(text);
+  options.label = is_label ? text.substr(kByLabel.size()) : "";
+}
+
+/// The words of --by, beside label:KEY.
+std::vector<std::string> by_words() {
+  std::vector<std::string> words = report_by_names();
+  std::erase(words, to_string(ReportBy::label));
+  return words;
+}
+
+/// A recording has no more than what it says about itself; a list gives it other labels.
+Result<void> check_label(const ReportOptions& options) {
+  if (options.label.empty() || !options.merging.list.empty()) return {};
+  if (is_recorded_label(options.label)) return {};
+  return Failure({Errc::invalid_argument,
+                  "--by label:" + one_line(options.label, true) +
+                      " needs --recordings with that label; recordings themselves have only " +
+                      recorded_label_names(),
+                  0,
+                  {}});
+}
 
 /// Fails if there is a baseline, and an option that says what to print of one recording; or the
 /// other way round.
@@ -80,9 +112,10 @@ Result<void> check_options(const ReportOptions& options) {
   if (has_trees(options) && options.format == "csv") {
     return fail(tree + " supports only --format text and json");
   }
-  if (has_trees(options) && is_of_threads(options.by)) {
+  if (has_trees(options) && is_of_samples(options.by)) {
     return fail(tree + " does not support --by " + std::string(to_string(options.by)));
   }
+  if (const Result<void> label = check_label(options); !label) return label;
   const Result<void> comparable = check_comparison(options);
   return comparable ? check_recorded_options(options) : comparable;
 }
@@ -95,6 +128,7 @@ bool counts_inlines(const ReportOptions& options) {
 
 ProfileReport::Options counting(const ReportOptions& options) {
   return {.by = options.by,
+          .label = options.label,
           .merge_tiers = options.merge_tiers,
           .keeps_stacks = has_trees(options),
           .inlines = counts_inlines(options)};
@@ -383,7 +417,9 @@ void note_interpreted(const ProfileReport& report, const ReportOptions& options,
 ExitCode report_merged(const ReportOptions& options, const Console& console) {
   MergedStacks merged;
   const ProfileRequest request{options, names_of(options), counting(options), options.output};
-  const ExitCode read = merge_recordings(request, options.merging, merged, console);
+  MergingOptions merging = options.merging;
+  if (is_recorded_label(options.label)) merging.labels.push_back(options.label);
+  const ExitCode read = merge_recordings(request, merging, merged, console);
   if (merged.recordings() == 0) return ExitCode::failed;
   ProfileReport report(merged.table(), merged.profile(), counting(options));
   merged.visit([&report](const StackSample& sample) { report.add(sample, sample.count); });
@@ -398,7 +434,7 @@ ExitCode run_report(const ReportOptions& options, const Console& console) {
   if (!given) return console.fail(given.error());
   const Result<void> checked = check_options(options);
   if (!checked) return console.fail(checked.error());
-  if (is_merged(options.merging)) return report_merged(options, console);
+  if (is_merged(options.merging) || !options.label.empty()) return report_merged(options, console);
   if (!options.baselines.empty()) return compare(options, console);
   LoadedProfile loaded;
   const ExitCode read = load(options.recording, options, loaded, console);
@@ -422,9 +458,12 @@ Result<void> choose_format_of(ReportOptions& options, const Console& console) {
 }
 
 void add_selection(CommandOptions& command, ReportOptions& options) {
-  const auto take_by = [&options](const std::string& text) { options.by = *report_by(text); };
-  command.value("--by", take_by, "KEY", "Count by this (default: function)")
-      .one_of(report_by_names());
+  command
+      .value(
+          "--by", [&options](const std::string& text) { take_by(text, options); }, "KEY",
+          "Count by this (default: function); label:KEY is a label of --recordings, or host, "
+          "build, time, arch or kernel of each recording")
+      .one_of(by_words(), std::string(kByLabel));
   const auto take_top = [&options](const std::string& text) { options.top = std::stoull(text); };
   command
       .value("--top", take_top, "N",

@@ -391,6 +391,7 @@ struct CodeOfStacks {
 
   FunctionSamples samples;
   SourceText source;
+  std::string no_text;  ///< why instructions have none
 };
 
 std::unique_ptr<StackWriter> make_writer(const StacksOptions& options, StackFormat format,
@@ -404,7 +405,7 @@ std::unique_ptr<StackWriter> make_writer(const StacksOptions& options, StackForm
   const FrameTable& table = reading.reader().table();
   if (code == nullptr) return StackWriter::make(format, out, table, std::move(profile), writing);
   return make_code_page_writer(out, table, std::move(profile), writing, code->samples,
-                               reading.recording(), code->source);
+                               reading.recording(), code->source, {.no_text = &code->no_text});
 }
 
 /// Writes the stacks of a recording.
@@ -443,6 +444,7 @@ ExitCode write_recorded(StacksOptions options, StackFormat format, Input input,
   if (options.stats) write_table(options, reader.statistics(), console);
   (*reading)->warn(console);
   if (code != nullptr) warn_sources(code->source, console);
+  if (code != nullptr && !code->no_text.empty()) warn_no_text(code->no_text, console);
   if (options.lines || options.inlines) note_without_lines(reader.without_lines(), console);
   note_events(options, (*reading)->recording(), events, console);
   note_stacks(**reading, options.stacks.filter, reader.statistics(), problems, !options.addresses,

@@ -85,11 +85,14 @@ bool is_decimal(const std::string& text, std::size_t max_digits) {
 }
 
 /// CLI::IsMember with a sentence as its message.
-CLI::Validator one_of_words(const std::vector<std::string>& words) {
-  const auto check = [words](const std::string& value) -> std::string {
+CLI::Validator one_of_words(const std::vector<std::string>& words, const std::string& prefix = "") {
+  const auto check = [words, prefix](const std::string& value) -> std::string {
     if (std::find(words.begin(), words.end(), value) != words.end()) return {};
+    const bool has_prefix = !prefix.empty() && value.starts_with(prefix);
+    if (has_prefix && value.size() > prefix.size()) return {};
     std::string list;
     for (const std::string& word : words) list += (list.empty() ? "" : ", ") + word;
+    if (!prefix.empty()) list += ", " + prefix + "KEY";
     return "'" + value + "' is not one of " + list;
   };
   return {check, CLI::IsMember(words).get_description()};
@@ -548,8 +551,8 @@ CommandDescription describe_command(const CLI::App& command) {
 }  // namespace
 
 Option Option::required() { return Option(option_->required()); }
-Option Option::one_of(const std::vector<std::string>& words) {
-  return Option(option_->check(one_of_words(words)));
+Option Option::one_of(const std::vector<std::string>& words, const std::string& prefix) {
+  return Option(option_->check(one_of_words(words, prefix)));
 }
 Option Option::check(const Check& why_not) { return Option(option_->check(validator(why_not))); }
 Option Option::between(int least, int max) {

@@ -34,7 +34,8 @@ using Take = std::function<void(const std::string&)>;
 class Option {
  public:
   Option required();
-  Option one_of(const std::vector<std::string>& words);
+  /// One of the words, or `prefix` and something after it, if there is a prefix.
+  Option one_of(const std::vector<std::string>& words, const std::string& prefix = "");
   Option check(const Check& why_not);
   Option between(int least, int max);
   /// Changes each value before it is checked.

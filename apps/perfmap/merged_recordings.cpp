@@ -21,59 +21,20 @@
 namespace perfmap::app {
 namespace {
 
-using Label = std::pair<std::string, std::string>;
-
 Failure invalid(const std::string& why) {
   return Failure(Error{Errc::invalid_argument, why, 0, {}});
-}
-
-/// Why this is not KEY=VALUE; empty if it is.
-std::string check_pair(std::string_view text) {
-  const std::size_t end = text.find('=');
-  const bool has_key = end != std::string_view::npos && end != 0;
-  return has_key ? "" : "'" + one_line(text, true) + "' is not KEY=VALUE";
-}
-
-Label pair_of(std::string_view text) {
-  const std::size_t end = text.find('=');
-  return {std::string(text.substr(0, end)), std::string(text.substr(end + 1))};
 }
 
 bool has_value(std::string_view label) { return label.find('=') != std::string_view::npos; }
 
 std::string check_label(const std::string& text) {
-  if (has_value(text)) return check_pair(text);
-  const auto keys = recorded_label_keys();
-  if (std::ranges::find(keys, text) != keys.end()) return "";
-  std::string known;
-  for (const std::string_view key : keys) known.append(known.empty() ? "" : ", ").append(key);
-  return "recordings have no '" + text + "', but " + known + "; KEY=VALUE is any other label";
-}
-
-struct ListedRecording {
-  std::string path;
-  std::vector<Label> labels = {};
-};
-
-/// "PATH", or "PATH<tab>KEY=VALUE<tab>…".
-Result<ListedRecording> parse_line(std::string_view line) {
-  if (line.find('\0') != std::string_view::npos) {
-    return invalid("a NUL byte (--null reads the list of find -print0)");
+  if (has_value(text)) {
+    const Result<RecordingLabel> label = parse_label(text);
+    return label ? "" : label.error().message;
   }
-  if (line.ends_with('\r')) return invalid("a carriage return at the end of the line");
-  std::size_t end = line.find('\t');
-  ListedRecording one{std::string(line.substr(0, end))};
-  if (one.path.empty()) return invalid("no path before the labels");
-  while (end != std::string_view::npos) {
-    line.remove_prefix(end + 1);
-    end = line.find('\t');
-    const std::string_view label = line.substr(0, end);
-    if (const std::string why = check_pair(label); !why.empty()) {
-      return invalid(why + " (after a tab, a list has labels; for paths with tabs: --null)");
-    }
-    one.labels.push_back(pair_of(label));
-  }
-  return one;
+  if (is_recorded_label(text)) return "";
+  return "recordings have no '" + text + "', but " + recorded_label_names() +
+         "; KEY=VALUE is any other label";
 }
 
 Result<std::vector<ListedRecording>> read_list(const MergingOptions& options) {
@@ -83,19 +44,11 @@ Result<std::vector<ListedRecording>> read_list(const MergingOptions& options) {
   const Result<Input> input =
       path == "-" ? Input::from_descriptor(0, "-", policy) : Input::open(path, policy);
   if (!input) return Failure(input.error());
-  std::vector<ListedRecording> listed;
-  std::string_view text = input->text();
-  const char end = options.ends_with_nul ? '\0' : '\n';
-  for (std::uint64_t number = 1; !text.empty(); ++number) {
-    const std::string_view line = text.substr(0, text.find(end));
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
-    if (line.empty()) continue;
-    Result<ListedRecording> one =
-        options.ends_with_nul ? ListedRecording{std::string(line)} : parse_line(line);
-    if (!one) return invalid(path + ":" + std::to_string(number) + ": " + one.error().message);
-    listed.push_back(*std::move(one));
-  }
-  return listed;
+  Result<std::vector<ListedRecording>> listed =
+      parse_recording_list(input->text(), options.ends_with_nul);
+  if (listed) return listed;
+  const Error& why = listed.error();
+  return invalid(path + ":" + std::to_string(why.where.line) + ": " + why.message);
 }
 
 /// What identifies a file, whatever path it has.
@@ -188,13 +141,13 @@ MergedStacks::Labels labels_of(const MergingOptions& options, const ListedRecord
   MergedStacks::Labels labels;
   for (const std::string& label : options.labels) {
     if (has_value(label)) {
-      labels.fixed.push_back(pair_of(label));
+      labels.fixed.push_back(*parse_label(label));  // checked by check_label()
     } else if (auto value = recorded_label(label, profile)) {
       labels.fixed.emplace_back(label, *std::move(value));
     }
     labels.build = labels.build || label == "build";
   }
-  for (const Label& label : recording.labels) labels.fixed.push_back(label);
+  for (const RecordingLabel& label : recording.labels) labels.fixed.push_back(label);
   return labels;
 }
 
@@ -354,6 +307,19 @@ void add_label(CommandOptions& command, MergingOptions& options) {
               "value, what the recording says: host, build (build ID of the program), time, arch "
               "or kernel")
       .check(check_label);
+}
+
+bool is_recorded_label(std::string_view key) {
+  const auto keys = recorded_label_keys();
+  return std::ranges::find(keys, key) != keys.end();
+}
+
+std::string recorded_label_names() {
+  std::string names;
+  for (const std::string_view key : recorded_label_keys()) {
+    names.append(names.empty() ? "" : ", ").append(key);
+  }
+  return names;
 }
 
 bool is_merged(const MergingOptions& options) {

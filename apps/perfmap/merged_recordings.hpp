@@ -3,6 +3,7 @@
 
 #include <perfmap/profile/merged_stacks.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "command_line.hpp"
@@ -26,6 +27,11 @@ bool take_recording(const std::string& text, MergingOptions& options);
 void add_recordings(CommandOptions& command, MergingOptions& options);
 /// --label.
 void add_label(CommandOptions& command, MergingOptions& options);
+
+/// Whether recordings have this label themselves.
+bool is_recorded_label(std::string_view key);
+/// "host, build, time, arch, kernel"
+std::string recorded_label_names();
 
 /// Whether the command merges stacks: it has several recordings, a list, or labels.
 bool is_merged(const MergingOptions& options);

@@ -284,6 +284,10 @@ void note_changed(const SourceText& source, const Console& console) {
 
 }  // namespace
 
+void warn_no_text(const std::string& why, const Console& console) {
+  console.warn("instructions have no text: " + why);
+}
+
 void warn_sources(const SourceText& source, const Console& console) {
   constexpr std::string_view kBegin = "cannot use ";
   std::vector<Error> others;

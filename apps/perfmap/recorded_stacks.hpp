@@ -116,6 +116,8 @@ std::vector<std::string> reasons_for_no_names(std::span<const FrameFunction> fun
 
 /// Prints which source files cannot be shown, and which were changed after their code was made.
 void warn_sources(const SourceText& source, const Console& console);
+/// Warns that there is no disassembler.
+void warn_no_text(const std::string& why, const Console& console);
 
 /// If the function is optimized JIT code whose runtime inlines functions that it does not name, and
 /// the recorded command does not turn that off, a note about that; else empty.

@@ -75,7 +75,10 @@ RecordingDiagnosis examine_recording(const Recording& recording, RecordedJitOpti
   how.find_parents = find_recorded_parents(recording, jit);
   how.find_jit = find_recorded_jit(recording, std::move(jit), refused);
   how.refused = &refused;
-  how.has_debuginfod = [] { return Debuginfod::open().has_value(); };
+  how.check_debuginfod = []() -> Result<void> {
+    const Result<Debuginfod> opened = Debuginfod::open();
+    return opened ? Result<void>() : Result<void>(Failure(opened.error()));
+  };
   how.threads = std::clamp(std::thread::hardware_concurrency(), 1U, 64U);
   Diagnostics problems(1);
   return diagnose_recording(recording, how, problems);

@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,8 +14,6 @@ namespace perfmap {
 namespace {
 
 constexpr std::size_t kMaxPath = 4096;
-
-bool is_number(const char* name) noexcept { return *name >= '0' && *name <= '9'; }
 
 /// Whether a descriptor is open for writing, from the line "flags:\t0100001" of its fdinfo.
 bool opened_for_writing(const char* info_path) noexcept {
@@ -29,34 +26,24 @@ bool opened_for_writing(const char* info_path) noexcept {
   return flags != nullptr && (std::strtoul(flags + 6, nullptr, 8) & O_ACCMODE) != O_RDONLY;
 }
 
-/// Calls `test` with each numeric name in the directory until it returns true.
-template <class Test>
-int find_number(const char* path, Test test) noexcept {
-  DIR* const directory = ::opendir(path);
-  if (directory == nullptr) return -1;
-  int found = -1;
-  while (const dirent* const entry = found < 0 ? ::readdir(directory) : nullptr) {
-    if (is_number(entry->d_name) && test(entry->d_name)) found = std::atoi(entry->d_name);
-  }
-  ::closedir(directory);
-  return found;
-}
-
 bool writes(const char* proc, const char* process, FileNumber file) noexcept {
   char path[kMaxPath];
   std::snprintf(path, sizeof path, "%s/%s/fd", proc, process);
-  return find_number(path, [&](const char* fd) {
-           struct stat status {};
-           std::snprintf(path, sizeof path, "%s/%s/fd/%s", proc, process, fd);
-           if (::stat(path, &status) != 0 || file != FileNumber{status.st_dev, status.st_ino}) {
-             return false;
-           }
-           std::snprintf(path, sizeof path, "%s/%s/fdinfo/%s", proc, process, fd);
-           return opened_for_writing(path);
-         }) >= 0;
+  return find_number(path,
+                     [&](const char* fd) { return writes_through(proc, process, fd, file); }) >= 0;
 }
 
 }  // namespace
+
+bool writes_through(const char* proc, const char* process, const char* fd,
+                    FileNumber file) noexcept {
+  char path[kMaxPath];
+  struct stat status {};
+  std::snprintf(path, sizeof path, "%s/%s/fd/%s", proc, process, fd);
+  if (::stat(path, &status) != 0 || file != FileNumber{status.st_dev, status.st_ino}) return false;
+  std::snprintf(path, sizeof path, "%s/%s/fdinfo/%s", proc, process, fd);
+  return opened_for_writing(path);
+}
 
 bool is_writer(int pid, FileNumber file, const char* proc) noexcept {
   char name[16];

@@ -1,9 +1,35 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstdlib>
+#include <dirent.h>
+
 #include "base/descriptor.hpp"
 
 namespace perfmap {
+
+/// Calls `test` with each numeric name in the directory until it returns true, and returns that
+/// number; -1 if there is none, or no such directory.
+template <class Test>
+int find_number(const char* path, Test&& test) {
+  struct Directory {
+    DIR* const handle;
+    ~Directory() {  // test() may throw
+      if (handle != nullptr) ::closedir(handle);
+    }
+  };
+  const Directory directory{::opendir(path)};
+  while (const dirent* const entry =
+             directory.handle != nullptr ? ::readdir(directory.handle) : nullptr) {
+    const bool is_number = *entry->d_name >= '0' && *entry->d_name <= '9';
+    if (is_number && test(entry->d_name)) return std::atoi(entry->d_name);
+  }
+  return -1;
+}
+
+/// Whether the descriptor, by its name in /proc/PID/fd, is open for writing to this file.
+bool writes_through(const char* proc, const char* process, const char* fd,
+                    FileNumber file) noexcept;
 
 /// The pid of a process that has the file open for writing, as far as /proc shows; `except` is
 /// skipped. 0 if there is none. O(descriptors of all processes).

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Any bytes are a map: reading, look-ups and tidying agree with each other.
+// Any bytes are a map: reading, look-ups and tidying agree with each other, and a scan in parts by
+// several threads with one by one thread.
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <vector>
 
+#include "map/map_scan.hpp"
 #include "perfmap/index.hpp"
 #include "perfmap/lint.hpp"
 #include "perfmap/merge.hpp"
@@ -39,6 +43,38 @@ void check(const Map& map, Overlap overlap) {
   require(portable_text(again.compact()) == tidy);
 }
 
+/// What a scan found; the problems of all rules.
+struct Scan {
+  static constexpr std::size_t kMax = 16;
+  std::array<EntryRef, kMax> hits;
+  std::array<bool, kMax> reused{};
+  Diagnostics problems{2};
+
+  Scan(const Map& map, Overlap overlap, std::span<const Address> addresses, unsigned threads) {
+    constexpr std::uint64_t kPartBytes = 40;
+    find_by_scan_of_parts({&map, 1}, overlap, addresses, {hits.data(), addresses.size()},
+                          {reused.data(), addresses.size()}, problems, threads, kPartBytes);
+    problems.sort();
+  }
+};
+
+void check_threads(const Map& map, Overlap overlap) {
+  std::vector<Address> addresses;
+  Diagnostics ignored(1);
+  map.for_each(ignored, [&](const Entry& entry) {
+    if (addresses.size() < Scan::kMax) addresses.push_back(entry.range.begin);
+  });
+  const Scan one(map, overlap, addresses, 1);
+  const Scan several(map, overlap, addresses, 3);
+  require(one.hits == several.hits && one.reused == several.reused);
+  require(one.problems.total() == several.problems.total());
+  const auto is_same = [](const Diagnostic& a, const Diagnostic& b) {
+    return a.rule == b.rule && a.where.line == b.where.line && a.where.offset == b.where.offset &&
+           a.where.column == b.where.column && a.message == b.message;
+  };
+  require(std::ranges::equal(one.problems.items(), several.problems.items(), is_same));
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -46,6 +82,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Map map(Input::from_text(text, "fuzz"));
   check(map, Overlap::last);
   check(map, Overlap::inner);
+  for (const Overlap overlap : {Overlap::last, Overlap::first, Overlap::inner}) {
+    check_threads(map, overlap);
+  }
   index_of(map, Overlap::perf).find(0x1000);
   Diagnostics problems(20);
   lint(map, problems);

@@ -12,6 +12,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "limits"))
+from formats import recording_in
+
 program, static_program = map(pathlib.Path, sys.argv[1:])
 WILD = pathlib.Path(__file__).resolve().parent.parent / "wild"
 MAX_SIZE = 8_000_000  # stripped
@@ -74,4 +77,16 @@ with tempfile.TemporaryDirectory(prefix="perfmap-static-") as work:
         out, err = run(*inside, *words, status=2, env=os.environ | {"DEBUGINFOD_URLS": "http://localhost"}, **where)
         assert out == "" and re.search(rf"perfmap: error: this perfmap is one static file, and cannot load "
                                        rf"{library}\.so\.\d: use the perfmap of a package", err), err
+    told = "this perfmap is one static file, and cannot load"
+    for words in (["stacks", "tally/perf.data", "--symfs", "tally", "--code", "--format", "html"],
+                  ["annotate", "tally/perf.data", "digits", "--symfs", "tally"]):
+        err = run(*inside, *words, **where)[1]
+        assert err.count(f"instructions have no text: {told} libcapstone") == 1, err
+    # A stripped program, as if from a package.
+    (root / "usr/bin").mkdir(parents=True)
+    image = (root / "perfmap").read_bytes()
+    (root / "usr/bin/app").write_bytes(image)
+    (root / "stripped.data").write_bytes(recording_in(b"/usr/bin/app", image))
+    out = run(*inside, "doctor", "stripped.data", "--symfs", ".", status=1, **where)[0]
+    assert f"{told} libdebuginfod" in out and "apt-get" not in out, out
     print(f"the static program has {size} bytes and works alone")

@@ -6,6 +6,7 @@ import gzip
 import os
 import pathlib
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -127,6 +128,26 @@ FILES = (["lint"], ["info"], ["tidy"], ["to-json"], ["to-json", "--effective"], 
          ["write", "1000", "10", "f", "--jitdump", "--code"])
 
 
+def one_search_of_processes(bounds):
+    """The descriptors of all processes are searched once, not for each map."""
+    maps = [f"perf-{4_000_000 + i}.map" for i in range(300)]
+    for name in maps:
+        (bounds.place / name).write_text("1000 10 name\n")
+    held = [open(bounds.place / maps[0]) for _ in range(min(3000, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 100))]
+
+    def lint(count):
+        return Growth(bounds.measured).measure([bounds.perfmap, "lint", *maps[:count]], 2, bounds.place)[1]
+
+    one, all_maps = lint(1), lint(len(maps))
+    for file in held:
+        file.close()
+    without = lint(len(maps))
+    print(f"lint beside {len(held)} descriptors: {one / 1e6:.1f} ms for 1 map, {all_maps / 1e6:.1f} ms for {len(maps)}, "
+          f"{without / 1e6:.1f} ms without them")
+    if all_maps > without + 20 * one:
+        bounds.failures.append("lint searches all processes for each map")
+
+
 def device_bounds(bounds):
     (bounds.place / "small.log").write_text("[1] {gc\n[2] gc}\n")
     (bounds.place / "small.data").write_bytes(formats.recording(3))
@@ -175,6 +196,7 @@ def main():
         parts = (pipe_bounds, device_bounds, pprof_bounds, made_dump_bounds, pypylog_bounds, same_as_files)
         with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
             list(pool.map(lambda part: part(bounds), parts))
+        one_search_of_processes(bounds)  # alone: it measures time
     for failure in bounds.failures:
         print(f"FAILED: {failure}", file=sys.stderr)
     sys.exit(1 if bounds.failures else 0)

@@ -299,11 +299,12 @@ def filters(names):
 
 
 OTHERS = ("snapshot: info", "ELF: symbols", "ELF and DWARF: lines", "ELF and DWARF: inlined functions")
+MERGED = ("recordings: stacks --format folded", "recordings: stacks --format jsonl", "recordings: report")
 
 
 def titles():
     """Of everything that is measured, for the table in docs/limits.md."""
-    return {*OTHERS, *(case[0] for cases in (readers, outputs, filters) for case in cases("names"))}
+    return {*OTHERS, *MERGED, *(case[0] for cases in (readers, outputs, filters) for case in cases("names"))}
 
 
 class SteadyGrowth(Growth):
@@ -323,6 +324,31 @@ class SteadyGrowth(Growth):
         return min(found, again, key=lambda one: max(one.memory, one.cpu))
 
 
+def merged(growth, perfmap, place):
+    """Recordings with the same stacks: memory is that of the stacks, however many recordings there are."""
+    few, many = 16, 256
+    (place / "0.data").write_bytes(recording(1000))
+    size = (place / "0.data").stat().st_size
+    (place / "maps").mkdir()
+    (place / "maps/perf-7.map").write_bytes(perf_map(1000))
+    for i in range(1, many):
+        (place / f"{i}.data").hardlink_to(place / "0.data")
+    for title in MERGED:
+        def use(count):
+            (place / "list").write_text("".join(f"{i}.data\n" for i in range(count)))
+            words = [perfmap, *title.split()[1:], "--recordings", "list", "--map-dir", place / "maps", "--threads", "1"]
+            return measuring.Use(count, count * size, *growth.measure(words, growth.runs, place))
+
+        first, last = use(few), use(many)
+        added = last.input_bytes - first.input_bytes
+        print(f"{title}: {few} recordings {first.memory / 1e6:.1f} MB, {many} {last.memory / 1e6:.1f} MB of memory; "
+              f"{(last.cpu - first.cpu) / added:.1f} ns a byte", flush=True)
+        if last.memory > first.memory + (1 << 20):
+            growth.failures.append(f"{title}: memory grows with the number of recordings")
+        if last.cpu > 1.5 * many / few * first.cpu:
+            growth.failures.append(f"{title}: time grows faster than the number of recordings")
+
+
 def main():
     measured, perfmap = sys.argv[1:]
     perfmap = str(pathlib.Path(perfmap).resolve())
@@ -335,6 +361,7 @@ def main():
                        for cases in (readers, outputs) for title, words, shape, count in cases(names))
         growth.run_all((title, in_shell(perfmap, 'exec "$@" <input', *words), grown(shape, count))
                        for title, words, shape, count in filters(names))
+        merged(growth, perfmap, place)
         growth.run(OTHERS[0], in_shell(perfmap, f"cp -r {snapshot(place)}/. . && " + 'exec "$@"', "info", "."),
                    lambda factor: manifest(factor * 500), name="manifest.json")
         if shutil.which("gcc"):

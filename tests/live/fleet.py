@@ -398,6 +398,18 @@ def check_duckdb(out, expected):
         assert abs(percent - 100 * expected.unnamed[host] / expected.frames[host]) < 0.06, (host, percent)
 
 
+def check_report(directory, options, expected):
+    """`report --by label:build` has the samples of each build, as on the page."""
+    printed = passed(run(PERFMAP, "-q", "report", "--recordings", directory / "recordings", *options, "--by", "label:build"))
+    sums = collections.Counter()
+    for (_, build, _), samples in expected.own.items():
+        sums[build] += samples
+    rows = [line.split() for line in printed.splitlines() if "%  " in line]
+    assert {row[-1]: int(row[0]) for row in rows if row[0] != "SELF"} == sums, (printed, sums)
+    page = (ROOT / "docs/fleet.md").read_text()
+    assert "".join(f"    {line}\n" if line else "\n" for line in printed.splitlines()) in page, printed
+
+
 def check_threads(directory, options):
     """The output is the same with any number of threads."""
     outputs = {passed(run(PERFMAP, "-q", "stacks", "--recordings", directory / "recordings", *options, "--threads", threads,
@@ -427,6 +439,7 @@ def main():
         check_threads(directory, options)
         check_failures_of_stacks(directory, options)
         check_own_lists(directory, options)
+        check_report(directory, options, expected)
         print(f"{len(lines)} stacks of {COUNT} recordings", flush=True)
         if shutil.which("parallel") is None:
             skip("GNU parallel", "it is not installed")

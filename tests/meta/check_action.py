@@ -96,6 +96,10 @@ def the_program_comes_from_a_release(folder):
     for version in ("0.1.0/../../x", "main", "0.1 0", "0.1\n::error::x"):
         printed = job.run(1, perfmap="", download_url=url, version=version).printed
         assert "is not a version" in printed or "which release?" in printed, printed
+    # Without the input version, it is what the action is used by.
+    job.machine.github["action_ref"] = "813a7054" * 5
+    printed = job.run(1, perfmap="", download_url=url).printed
+    assert f"which release? '{'813a7054' * 5}' is a branch or a commit" in printed, printed
     # By default, from the action's own repository.
     (folder / "owner").mkdir()
     (folder / "releases").rename(folder / "owner/perfmap")
@@ -123,6 +127,11 @@ def findings_fail_a_job(folder):
     assert not job.uploads
     done = job.run(1, files="out/**/*.map", sarif="lint.sarif", upload_sarif="true")
     assert job.uploads == [{"sarif_file": "lint.sarif", "category": "perfmap"}]
+    job.run(1, files="out/**/*.map", sarif="new/folder/lint.sarif", upload_sarif="true", category="perfmap-arm")
+    assert job.uploads[1:] == [{"sarif_file": "new/folder/lint.sarif", "category": "perfmap-arm"}]
+    for place, why in (("out/app.js/lint.sarif", "cannot make the folder of"), ("out", "cannot write")):
+        printed = job.run(1, files="out/**/*.map", sarif=place).printed
+        assert f"::error title=perfmap::{why} {place}" in printed, printed
     job.run(0, files="out/**/*.map", fail_level="never")
     job.run(0, files="\nout/a/*.map\n\n")
     assert "::error title=perfmap::no file to check: there is no out/missing.map" in job.run(1, files="out/missing.map").printed
@@ -143,6 +152,17 @@ def no_file_is_an_error_unless_it_is_allowed(folder):
     assert "::warning title=perfmap::no file to check" in job.run(0, files="*.map", if_no_files_found="warn").printed
     done = job.run(0, files="*.map", if_no_files_found="ignore")
     assert done.outputs["lint-status"] == "" and not done.summary
+
+
+def missing_tools_are_named(folder):
+    """Of the lists of the script, which the page repeats."""
+    tools = set(re.findall(r"(?m)^ +need (.*)$", (ROOT / "scripts/action.sh").read_text()))
+    tools = {tool for line in tools for tool in line.split()}
+    described = re.search(r"(?ms)^The runner needs .*?\n\n", (ROOT / "docs/guides/github.md").read_text())[0]
+    assert tools <= set(re.findall(r"`([\w-]+)`", described)), (tools, described)
+    done = subprocess.run([shutil.which("bash"), ROOT / "scripts/action.sh", "install"], capture_output=True, text=True,
+                          env={"PATH": str(folder), "PROGRAM": "", "VERSION": "0.1.0"})
+    assert done.returncode == 2 and "::error title=perfmap::this machine has no curl" in done.stdout, done
 
 
 def names_are_only_names(folder):
@@ -231,7 +251,7 @@ def check_examples(inputs):
 
 def main():
     for case in (the_program_comes_from_a_release, the_program_is_there, findings_fail_a_job,
-                 no_file_is_an_error_unless_it_is_allowed, names_are_only_names, limits_of_github,
+                 no_file_is_an_error_unless_it_is_allowed, missing_tools_are_named, names_are_only_names, limits_of_github,
                  recordings_are_compared):
         in_new_folder(case)
         print(case.__name__.replace("_", " "))

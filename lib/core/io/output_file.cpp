@@ -259,6 +259,37 @@ std::optional<int> find_writer(const FileFacts& file, const std::string& proc, i
   return pid != 0 ? std::optional(pid) : std::nullopt;
 }
 
+FileWriters::FileWriters(std::string proc) : proc_(std::move(proc)) {}
+
+void FileWriters::read() {
+  is_read_ = true;
+  find_number(proc_.c_str(), [this](const char* process) {
+    const std::string directory = proc_ + "/" + process + "/fd";
+    find_number(directory.c_str(), [&](const char* fd) {
+      struct stat status {};
+      if (::stat((directory + "/" + fd).c_str(), &status) == 0 && S_ISREG(status.st_mode)) {
+        open_.push_back({status.st_dev, status.st_ino, std::atoi(process), std::atoi(fd)});
+      }
+      return false;
+    });
+    return false;
+  });
+  std::sort(open_.begin(), open_.end());
+}
+
+std::optional<int> FileWriters::find(const FileFacts& file) {
+  if (!is_read_) read();
+  const OpenFile first{file.device, file.inode, 0, 0};
+  for (auto at = std::lower_bound(open_.begin(), open_.end(), first); at != open_.end(); ++at) {
+    if (at->device != file.device || at->inode != file.inode) break;
+    if (writes_through(proc_.c_str(), std::to_string(at->pid).c_str(),
+                       std::to_string(at->fd).c_str(), {file.device, file.inode})) {
+      return at->pid;
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> objection_to_rewriting(const Input& input, bool force) {
   if (input.name() == "-") return "cannot rewrite standard input in place";
   if (!input.facts().is_regular) {

@@ -37,17 +37,21 @@ void check_access(const FileFacts& facts, Diagnostics& problems) {
   }
 }
 
-/// Readers look only in /tmp, or in the process's own /tmp. A map that no process writes to is a
-/// copy, as in a build's artifacts, and may be anywhere; a process with its pid may be any.
-void check_directory(const Input& input, Diagnostics& problems) {
-  const std::string& path = input.name();
-  if (!pid_of_map_name(path) || !find_writer(input.facts())) return;
+bool is_in_tmp(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
   const std::unique_ptr<char, decltype(&std::free)> real(::realpath(directory.c_str(), nullptr),
                                                          &std::free);
-  const std::string_view found = real ? real.get() : "";
-  if (found.ends_with("/tmp")) return;
+  return std::string_view(real ? real.get() : "").ends_with("/tmp");
+}
+
+/// Readers look only in /tmp, or in the process's own /tmp. A map that no process writes to is a
+/// copy, as in a build's artifacts, and may be anywhere; a process with its pid may be any.
+void check_directory(const Input& input, Diagnostics& problems, FileWriters* writers) {
+  const std::string& path = input.name();
+  if (problems.ignores(rule::kOddDirectory) || !pid_of_map_name(path) || is_in_tmp(path)) return;
+  const FileFacts& facts = input.facts();
+  if (!(writers != nullptr ? writers->find(facts) : find_writer(facts))) return;
   problems.add(rule::kOddDirectory, kFile, "readers look for maps only in /tmp");
 }
 
@@ -76,11 +80,11 @@ void check_end(std::string_view text, Diagnostics& problems) {
 }
 
 /// PM009, PM061-PM063, PM068-PM070: the file itself.
-void check_file(const Map& map, Diagnostics& problems) {
+void check_file(const Map& map, Diagnostics& problems, FileWriters* writers) {
   const Input& input = map.input();
   if (input.facts().is_file && !is_stream(input)) {
     check_access(input.facts(), problems);
-    if (input.facts().is_regular) check_directory(input, problems);
+    if (input.facts().is_regular) check_directory(input, problems, writers);
   }
   if (map.text().empty()) problems.add(rule::kEmptyFile, kFile, "the map is empty");
   check_encoding(map.text(), problems);
@@ -465,10 +469,10 @@ std::string message_of(const RangeFinding& finding, std::span<const Map> maps) {
   return message;
 }
 
-void lint(const Map& map, Diagnostics& problems) {
+void lint(const Map& map, Diagnostics& problems, FileWriters* writers) {
   const std::size_t before = problems.items().size();
   lint_rules::LineFacts facts;
-  lint_rules::check_file(map, problems);
+  lint_rules::check_file(map, problems, writers);
   lint_rules::check_lines(map, problems, facts);
   lint_rules::check_producers(map, facts, problems);
   lint_rules::check_ranges(map, facts, problems);

@@ -14,6 +14,7 @@
 #include "perfmap/index.hpp"
 #include "perfmap/jitdump.hpp"
 #include "perfmap/map.hpp"
+#include "perfmap/output_file.hpp"
 #include "perfmap/types.hpp"
 
 namespace perfmap {
@@ -23,8 +24,9 @@ namespace perfmap {
 /// cost little and are not counted. Findings are in the order of their lines.
 ///
 /// One pass over the bytes, and O(n log n) for the ranges of any input. Uses about 60 bytes per
-/// entry.
-PERFMAP_API void lint(const Map& map, Diagnostics& problems);
+/// entry. To find out whether a process writes the map (PM070), it asks `writers`; if that is null,
+/// it searches the descriptors of all processes.
+PERFMAP_API void lint(const Map& map, Diagnostics& problems, FileWriters* writers = nullptr);
 
 /// Checks a jitdump by the JD rules: header, records, contradictions between records, times, source
 /// lines and unwinding information. The place of a finding is the offset of the field or record;

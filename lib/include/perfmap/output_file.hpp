@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -8,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <sys/types.h>
+#include <vector>
 
 #include "perfmap/input.hpp"
 #include "perfmap/types.hpp"
@@ -132,6 +134,31 @@ class PERFMAP_API OutputFile {
 /// of all processes). Nothing if there is none except process `except`.
 PERFMAP_API std::optional<int> find_writer(const FileFacts& file, const std::string& proc = "/proc",
                                            int except = 0);
+
+/// The same for many files, with one search of /proc/*/fd: at the first call of find(). A file that
+/// a process opens after that has no writer; one that it has closed has none, either. 24 bytes for
+/// each descriptor of a regular file. One thread at a time.
+class PERFMAP_API FileWriters {
+ public:
+  explicit FileWriters(std::string proc = "/proc");
+
+  /// The ID of a process that has this regular file open for writing. O(log descriptors).
+  std::optional<int> find(const FileFacts& file);
+
+ private:
+  struct OpenFile {
+    std::uint64_t device;
+    std::uint64_t inode;
+    int pid;
+    int fd;
+    auto operator<=>(const OpenFile&) const = default;
+  };
+  void read();
+
+  std::string proc_;
+  bool is_read_ = false;
+  std::vector<OpenFile> open_;  // sorted
+};
 
 /// Why a map must not be rewritten in place, in one line; nothing if it may be. It is standard
 /// input or not a regular file; or, unless `force`, it lies below the root of a process, or a live

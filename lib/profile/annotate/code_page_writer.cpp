@@ -183,6 +183,7 @@ class CodePageWriter : public StackWriter {
         listings.append(listings.empty() ? "" : ",").append(text);
       }
     }
+    if (options_.no_text != nullptr && !no_text.empty()) *options_.no_text = no_text;
     std::string heat;
     for (const std::uint64_t share : kHeat) {
       heat.append(heat.empty() ? "" : ",").append(std::to_string(share));

@@ -231,6 +231,23 @@ std::string ask_servers(const RecordingContext& context) {
          arguments_for_reading(context);
 }
 
+struct DebuginfodAdvice {
+  std::string condition;  ///< in parentheses; empty: servers can be asked
+  std::string fix;        ///< empty: this perfmap can load no library
+};
+
+DebuginfodAdvice debuginfod_advice(const RecordingContext& context) {
+  const auto& check = context.options.check_debuginfod;
+  const Result<void> usable =
+      check ? check() : Result<void>(Failure({Errc::not_found, "no libdebuginfod", 0, {}}));
+  if (usable) return {"", ask_servers(context)};
+  if (usable.error().code != Errc::not_found) return {" (" + usable.error().message + ")", ""};
+  const std::string sudo = context.options.reader == 0 ? "" : "sudo ";
+  return {
+      " (perfmap needs libdebuginfod, on Debian the package libdebuginfod1)",
+      sudo + "apt-get install --no-install-recommends libdebuginfod1 && " + ask_servers(context)};
+}
+
 /// Whether the file is one of a distribution's packages.
 bool is_packaged(const StrippedFile& file) {
   if (file.path.starts_with("/usr/local/")) return false;
@@ -730,14 +747,11 @@ void add_symbol_findings(const RecordingCase& facts, const std::vector<StrippedF
         fix);
   };
   add(own, "; use files that are not stripped: link without -s, and do not run strip", "");
-  const bool can_fetch = context.options.has_debuginfod && context.options.has_debuginfod();
-  const std::string sudo = context.options.reader == 0 ? "" : "sudo ";
+  const DebuginfodAdvice servers = debuginfod_advice(context);
   add(packaged,
-      concat(
-          "; debuginfod servers have debug files for the packages of most distributions",
-          can_fetch ? "" : " (perfmap needs libdebuginfod, on Debian the package libdebuginfod1)"),
-      (can_fetch ? "" : sudo + "apt-get install --no-install-recommends libdebuginfod1 && ") +
-          ask_servers(context));
+      "; debuginfod servers have debug files for the packages of most distributions" +
+          servers.condition,
+      servers.fix);
 }
 
 void add_end_findings(const RecordingCase& facts, const RecordingDiagnosis& diagnosis,

@@ -25,7 +25,7 @@ struct ByName {
 constexpr ByName kByNames[] = {
     {ReportBy::function, "function"}, {ReportBy::module, "module"}, {ReportBy::thread, "thread"},
     {ReportBy::process, "process"},   {ReportBy::tier, "tier"},     {ReportBy::line, "line"},
-    {ReportBy::runtime, "runtime"},
+    {ReportBy::runtime, "runtime"},   {ReportBy::label, "label"},
 };
 
 std::uint64_t saturated_sum(std::uint64_t a, std::uint64_t b) noexcept {
@@ -180,7 +180,13 @@ class ReportRows {
     return table_.function_of(place).kind == FrameKind::inlined;
   }
 
-  std::uint32_t of_sample(const StackSample& sample) {
+  std::uint32_t of_label(const StackSample& sample) {
+    const auto label = std::ranges::find(sample.labels, options_.label, &StackLabel::key);
+    const bool has_value = label != sample.labels.end() && !label->value.empty();
+    return add({.name = strings_.add(has_value ? label->value : "[unknown]")}, RowFacts());
+  }
+
+  std::uint32_t of_thread(const StackSample& sample) {
     const bool is_thread = options_.by == ReportBy::thread;
     const std::uint32_t comm = strings_.add(is_thread ? sample.comm : sample.process_comm);
     // Of several recordings, only the name is known.
@@ -375,9 +381,11 @@ struct ProfileReport::State {
   bool is_of_threads() const noexcept {
     return options.by == ReportBy::thread || options.by == ReportBy::process;
   }
+  /// Whether a sample counts for one row, whatever its frames are.
+  bool is_of_samples() const noexcept { return is_of_threads() || options.by == ReportBy::label; }
 
-  void add_thread(const StackSample& sample, const ReportCounts& counts, EventCounts& event) {
-    const std::uint32_t row = rows.of_sample(sample);
+  void add_sample(const StackSample& sample, const ReportCounts& counts, EventCounts& event) {
+    const std::uint32_t row = is_of_threads() ? rows.of_thread(sample) : rows.of_label(sample);
     at(event.selfs, row).add(counts);
     at(event.totals, row).add(counts);
   }
@@ -434,8 +442,8 @@ void ProfileReport::add(const StackSample& sample, std::uint64_t count) {
   program->second += counts.samples;
   event.first_time = std::min(event.first_time, sample.time);
   event.last_time = std::max(event.last_time, sample.time);
-  if (state_->is_of_threads()) {
-    state_->add_thread(sample, counts, event);
+  if (state_->is_of_samples()) {
+    state_->add_sample(sample, counts, event);
   } else {
     state_->add_frames(sample, counts, event);
   }

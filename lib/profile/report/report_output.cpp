@@ -72,7 +72,8 @@ std::string suffix_of(const ReportRow& row, ReportBy by) {
     case ReportBy::module:
     case ReportBy::runtime:
     case ReportBy::thread:
-    case ReportBy::process: return "";
+    case ReportBy::process:
+    case ReportBy::label: return "";
     case ReportBy::tier: return suffix_of(row.name, row.module, FrameKind::unknown, {});
     default: return suffix_of(row.name, row.module, row.kind, row.tiers);
   }
@@ -198,7 +199,11 @@ void write_event_text(const ProfileReport& report, const Event& event, const Rep
   const std::vector<ReportRow> rows = report.rows(event.number, output.order);
   TextTable table(output, out);
   const std::string by(to_string(report.options().by));
-  table.add({{"SELF", "SELF%", "TOTAL", "TOTAL%"}, upper(by), "", kBold});
+  const std::string& label = report.options().label;
+  table.add({{"SELF", "SELF%", "TOTAL", "TOTAL%"},
+             label.empty() ? upper(by) : upper(by) + " " + label,
+             "",
+             kBold});
   const std::size_t shown = std::min(rows.size(), output.top);
   const bool by_total = output.order == ProfileReport::Order::total;
   const std::uint64_t all = event.total.samples;
@@ -323,12 +328,20 @@ void write_row_json(const ReportRow& row, const ReportCounts& all, JsonWriter& j
   json.end_object();
 }
 
-void write_thread_json(const ReportRow& row, ReportBy by, const ReportCounts& all,
-                       JsonWriter& json) {
+/// Whether a row is code, with its kind.
+bool is_code(ReportBy by) {
+  return by != ReportBy::thread && by != ReportBy::process && by != ReportBy::label;
+}
+
+/// A thread, a process, or the value of a label.
+void write_samples_json(const ReportRow& row, ReportBy by, const ReportCounts& all,
+                        JsonWriter& json) {
   json.begin_object();
   json.name_members(row.name);
-  json.key("pid");
-  json.integer(row.pid);
+  if (by != ReportBy::label) {
+    json.key("pid");
+    json.integer(row.pid);
+  }
   if (by == ReportBy::thread) {
     json.key("tid");
     json.integer(row.tid);
@@ -378,10 +391,10 @@ void write_event_json(const ProfileReport& report, const Event& event, const Rep
   const ReportBy by = report.options().by;
   for (const ReportRow& row : std::span(rows).first(shown)) {
     json.newline();
-    if (by == ReportBy::thread || by == ReportBy::process) {
-      write_thread_json(row, by, event.total, json);
-    } else {
+    if (is_code(by)) {
       write_row_json(row, event.total, json);
+    } else {
+      write_samples_json(row, by, event.total, json);
     }
   }
   json.end_array();
@@ -429,7 +442,7 @@ void write_row_csv(const ReportRow& row, const Event& event, ReportBy by, Output
                                 std::to_string(row.total.period),
                                 csv_field(row.name),
                                 csv_field(row.module),
-                                is_thread || is_process ? "" : std::string(to_string(row.kind)),
+                                is_code(by) ? std::string(to_string(row.kind)) : "",
                                 csv_field(tiers),
                                 csv_field(row.file),
                                 row.line == 0 ? "" : std::to_string(row.line),
@@ -463,6 +476,7 @@ void write_report_json(const ProfileReport& report, const ReportOutput& output, 
   json.member("schema", "perfmap.report/1");
   json.text_members("source", report.profile().title);
   json.member("by", to_string(report.options().by));
+  if (!report.options().label.empty()) json.text_members("label", report.options().label);
   json.member("order", output.order == ProfileReport::Order::self ? "self" : "total");
   json.key("events");
   json.begin_array();

@@ -480,7 +480,10 @@ Result<OpenedInput> as_opened(Input input, const SourceOptions& options, bool gr
 // runs.
 Jitdump dump_of(OpenedInput opened, const SourceOptions& options) {
   const FileFacts& facts = opened.input.facts();
-  const bool growing = opened.growing || (facts.is_regular && find_writer(facts));
+  const auto is_written = [&] {
+    return options.writers != nullptr ? options.writers->find(facts) : find_writer(facts);
+  };
+  const bool growing = opened.growing || (facts.is_regular && is_written());
   return Jitdump(std::move(opened.input),
                  {.growing = growing, .stop_at_close = options.stop_at_close});
 }
@@ -589,9 +592,12 @@ Result<LoopProfile> read_loops(const Input& log, TickBase ticks) {
 
 Result<SourceFiles> source_files(std::vector<OpenedInput> opened, const SourceOptions& options) {
   SourceFiles sources;
+  FileWriters own_writers;
+  SourceOptions how = options;
+  if (how.writers == nullptr) how.writers = &own_writers;
   for (OpenedInput& one : opened) {
     if (one.kind == SourceKind::jitdump) {
-      sources.dumps.push_back(dump_of(std::move(one), options));
+      sources.dumps.push_back(dump_of(std::move(one), how));
       continue;
     }
     Result<Map> map = map_of(std::move(one), options);

@@ -11,6 +11,7 @@
 
 #include "base/hex_bytes.hpp"
 #include "base/parallel.hpp"
+#include "perfmap/text.hpp"
 #include "stacks/interning.hpp"
 #include "stacks/writers.hpp"
 
@@ -381,6 +382,62 @@ void merge_in_order(std::size_t count, std::size_t threads,
       throw;
     }
   });
+}
+
+namespace {
+
+Failure invalid(const std::string& why, std::uint64_t line = 0) {
+  return Failure(Error{Errc::invalid_argument, why, 0, {0, line, 0}});
+}
+
+Result<ListedRecording> parse_line(std::string_view line) {
+  if (line.find('\0') != std::string_view::npos) {
+    return invalid("a NUL byte (--null reads the list of find -print0)");
+  }
+  if (line.ends_with('\r')) return invalid("a carriage return at the end of the line");
+  std::size_t end = line.find('\t');
+  ListedRecording one{std::string(line.substr(0, end))};
+  if (one.path.empty()) return invalid("no path before the labels");
+  while (end != std::string_view::npos) {
+    line.remove_prefix(end + 1);
+    end = line.find('\t');
+    Result<RecordingLabel> label = parse_label(line.substr(0, end));
+    if (!label) {
+      return invalid(label.error().message +
+                     " (after a tab, a list has labels; for paths with tabs: --null)");
+    }
+    one.labels.push_back(*std::move(label));
+  }
+  return one;
+}
+
+}  // namespace
+
+Result<RecordingLabel> parse_label(std::string_view text) {
+  const std::size_t end = text.find('=');
+  const bool has_key = end != std::string_view::npos && end != 0;
+  if (!has_key) {
+    std::string shown;
+    append_visible(shown, text);
+    return invalid("'" + shown + "' is not KEY=VALUE");
+  }
+  return RecordingLabel{text.substr(0, end), text.substr(end + 1)};
+}
+
+Result<std::vector<ListedRecording>> parse_recording_list(std::string_view text,
+                                                          bool ends_with_nul) {
+  std::vector<ListedRecording> listed;
+  const char end = ends_with_nul ? '\0' : '\n';
+  for (std::uint64_t number = 1; !text.empty(); ++number) {
+    const std::string_view line = text.substr(0, text.find(end));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    if (line.empty()) continue;
+    Result<ListedRecording> one =
+        ends_with_nul ? ListedRecording{std::string(line)} : parse_line(line);
+    if (!one) return invalid(one.error().message, number);
+    listed.push_back(*std::move(one));
+  }
+  return listed;
 }
 
 namespace {

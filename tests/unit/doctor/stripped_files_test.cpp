@@ -20,7 +20,7 @@ struct StrippedCase {
   StrippedCase() {
     statistics.total.frames = 1500;
     statistics.total.sources[static_cast<std::size_t>(FrameSource::kernel)] = 500;
-    options.has_debuginfod = [] { return true; };
+    options.check_debuginfod = [] { return Result<void>(); };
   }
 
   std::vector<RecordingFinding> findings() const {
@@ -68,15 +68,29 @@ TEST_CASE("without libdebuginfod the fix installs it", "[doctor]") {
     REQUIRE(stripped.findings().size() == 1);
     return stripped.findings()[0].finding.fix;
   };
-  stripped.options.has_debuginfod = nullptr;
+  stripped.options.check_debuginfod = nullptr;
   CHECK(fix() ==
         "apt-get install --no-install-recommends libdebuginfod1 && "
         "DEBUGINFOD_URLS=\"${DEBUGINFOD_URLS:-https://debuginfod.elfutils.org/}\" "
         "perfmap stacks --debuginfod 'a b.data'");
-  stripped.options.has_debuginfod = [] { return false; };
+  stripped.options.check_debuginfod = [] {
+    return Result<void>(Failure({Errc::not_found, "cannot load it", 0, {}}));
+  };
   stripped.options.reader = 1000;
   CHECK(fix().starts_with("sudo apt-get install "));
   CHECK(stripped.findings()[0].finding.message.find("libdebuginfod1") != std::string::npos);
+}
+
+TEST_CASE("a program that can load no library gives no command to install one", "[doctor]") {
+  StrippedCase stripped;
+  stripped.files = {{"/usr/lib/lib x.so", 250, true}};
+  stripped.options.check_debuginfod = [] {
+    return Result<void>(Failure({Errc::unsupported, "this perfmap is one static file", 0, {}}));
+  };
+  REQUIRE(stripped.findings().size() == 1);
+  CHECK(stripped.findings()[0].finding.fix.empty());
+  CHECK(stripped.findings()[0].finding.message.ends_with(
+      "most distributions (this perfmap is one static file)"));
 }
 
 TEST_CASE("no server has debug files of one's own programs, or of files without a build ID",

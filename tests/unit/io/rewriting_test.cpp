@@ -65,6 +65,26 @@ TEST_CASE("a process that has the file open for writing is found", "[rewriting]"
   CHECK(!find_writer(input.facts(), proc / "no-such-directory"));
 }
 
+TEST_CASE("the writers of many files are found with one search", "[rewriting]") {
+  const test::Scratch directory;
+  const test::Scratch proc;
+  const Input written = opened(directory.write("perf-1.map", "text\n"));
+  const Input read = opened(directory.write("perf-2.map", "text\n"));
+  const Input late = opened(directory.write("perf-3.map", "text\n"));
+  add_process(proc, "17", read.name(), "0100000");     // O_RDONLY
+  add_process(proc, "18", written.name(), "0102001");  // O_WRONLY | O_APPEND
+  add_process(proc, "19", "/no/such/file", "0102001");
+  FileWriters writers(proc.path());
+  CHECK(writers.find(written.facts()) == 18);
+  CHECK(!writers.find(read.facts()));
+  add_process(proc, "20", late.name(), "0102001");
+  CHECK(!writers.find(late.facts()));  // not searched again
+  CHECK(FileWriters(proc.path()).find(late.facts()) == 20);
+  fs::remove_all(proc / "18");
+  CHECK(!writers.find(written.facts()));
+  CHECK(!FileWriters(proc / "no-such-directory").find(written.facts()));
+}
+
 TEST_CASE("the test finds itself in the real /proc", "[rewriting]") {
   const test::Scratch directory;
   const std::string path = directory.write("perf-1.map", "text\n");

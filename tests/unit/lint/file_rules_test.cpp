@@ -35,6 +35,28 @@ Places directory_findings(const std::string& path) {
 
 }  // namespace
 
+TEST_CASE("all maps of a run are checked with one search for writers", "[lint]") {
+  const test::Scratch directory;
+  const test::Scratch proc;
+  const auto add_writer = [&](const std::string& pid, const std::string& file) {
+    proc.write(pid + "/fdinfo/4", "flags:\t0102001\n");
+    std::filesystem::create_directories(proc / (pid + "/fd"));
+    std::filesystem::create_symlink(file, proc / (pid + "/fd/4"));
+  };
+  FileWriters writers(proc.path());
+  const auto findings_of = [&](const std::string& path) {
+    Diagnostics problems(0);
+    lint(Map(*Input::open(path)), problems, &writers);
+    return test::places_of(problems, "PM070");
+  };
+  const std::string first = directory.write("perf-1.map", kText);
+  const std::string second = directory.write("perf-2.map", kText);
+  add_writer("17", first);
+  CHECK(findings_of(first) == Places{"PM070 1:1"});
+  add_writer("18", second);
+  CHECK(findings_of(second).empty());
+}
+
 TEST_CASE("a file that its group or all users can write is reported", "[lint]") {
   const test::Scratch directory;
   const std::string path = directory.write("perf-1.map", kText);

@@ -304,6 +304,8 @@ PERFMAP_API void write_annotation_page(const Annotation& found,
 struct PageCodeOptions {
   std::size_t max_versions = 100;
   std::size_t max_bytes = std::size_t{4} << 20;
+  /// Gets why instructions have no text, as the page says; not changed if all have. Borrowed.
+  std::string* no_text = nullptr;
 };
 
 /// Makes a writer of StackFormat::html whose page also shows code: for the versions with most

@@ -216,8 +216,9 @@ struct RecordingDoctorOptions {
   bool any_owner = false;
   std::string snapshot = {};  ///< the directory of the Snapshot whose roots those are; empty: none
   uid_t reader = 0;           ///< like DoctorOptions::reader
-  /// Whether `perfmap stacks --debuginfod` can use servers: called at most once. Empty: it cannot.
-  std::function<bool()> has_debuginfod = {};
+  /// Whether `perfmap stacks --debuginfod` can use servers, or why not: not_found if the library is
+  /// not installed. Called at most once. Empty: it is not installed.
+  std::function<Result<void>()> check_debuginfod = {};
   std::vector<MissingFile> missing = {};  ///< that the recording directory does not have
 };
 

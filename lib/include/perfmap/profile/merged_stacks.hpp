@@ -74,6 +74,25 @@ PERFMAP_API void merge_in_order(
     const std::function<std::optional<MergedStacks>(std::size_t i)>& read,
     const std::function<void(std::size_t i)>& done, MergedStacks& merged);
 
+/// A key and its value, which may be empty.
+using RecordingLabel = std::pair<std::string, std::string>;
+
+/// A recording of a list, and the labels that the list gives it.
+struct ListedRecording {
+  std::string path;
+  std::vector<RecordingLabel> labels = {};
+};
+
+/// Reads a list of recordings. Each line has a path, after which labels (KEY=VALUE) may follow,
+/// each after a tab. With `ends_with_nul`, as find -print0 prints them, each text that ends with a
+/// NUL byte is a path, which may have tabs and newlines. Empty lines are ignored, and the last one
+/// needs no end. Fails at the first line that is neither, has a NUL byte, or ends with CR
+/// (invalid_argument, with its number in `where`). O(bytes).
+PERFMAP_API Result<std::vector<ListedRecording>> parse_recording_list(std::string_view text,
+                                                                      bool ends_with_nul);
+/// Reads KEY=VALUE; the key ends at the first '='. Fails if there is no key.
+PERFMAP_API Result<RecordingLabel> parse_label(std::string_view text);
+
 /// What a recording says about itself, as a label: "host", "arch", "kernel" (its release) or "time"
 /// (when it began, as "2026-01-31T12:00:00Z"). Nothing if the recording does not contain it.
 PERFMAP_API std::optional<std::string> recorded_label(std::string_view key,

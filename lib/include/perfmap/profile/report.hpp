@@ -25,8 +25,9 @@ enum class ReportBy : std::uint8_t {
   tier,     ///< compiler tier of JIT code; other code by its kind
   line,     ///< source line of a function
   runtime,  ///< runtime that made the code; other code by its kind
+  label,    ///< value of a label of merged stacks
 };
-/// "function", "module", "thread", "process", "tier", "line", "runtime".
+/// "function", "module", "thread", "process", "tier", "line", "runtime", "label".
 PERFMAP_API std::string_view to_string(ReportBy by) noexcept;
 PERFMAP_API std::optional<ReportBy> report_by(std::string_view name) noexcept;
 /// All names, in that order.
@@ -49,7 +50,7 @@ struct ReportCounts {
 /// inlined function is the same as its other code.
 struct ReportRow {
   std::uint32_t number = 0;    ///< for ProfileReport::callers() and callees()
-  std::string_view name = {};  ///< function, module, thread, …; never empty
+  std::string_view name = {};  ///< function, module, thread, value of the label, …; never empty
   /// Of a function: the linker's or the runtime's name of it, of one of its tiers; may be empty.
   std::string_view system_name = {};
   std::string_view module = {};  ///< path; empty: unknown, or several perf maps or dumps
@@ -89,6 +90,7 @@ class PERFMAP_API ProfileReport {
  public:
   struct Options {
     ReportBy by = ReportBy::function;
+    std::string label = {};     ///< the key of ReportBy::label
     bool merge_tiers = true;    ///< all tiers of a function are one row; see without_tier()
     bool keeps_stacks = false;  ///< for callers() and callees()
     bool inlines = true;        ///< false: leaves out frames of inlined functions

@@ -86,6 +86,7 @@ struct SourceOptions {
   std::function<void(std::uint64_t part, std::uint64_t whole)> progress = nullptr;
   std::string map_dir = {};  ///< directory with perf-PID.map and jit-PID.dump, or a snapshot
   Roots roots = {};
+  FileWriters* writers = nullptr;      ///< borrowed; null: each dump is searched for separately
   SourceObserver* observer = nullptr;  ///< borrowed; null: nothing is reported
 
   SourceObserver& listener() const {
