@@ -581,13 +581,19 @@ def several_recordings():
         run(f"stacks {RECORDING} --map-dir . --label zone=eu --format {chosen} -o merged", status=0 if takes else 2)
 
 
-@says("`report RECORDING [SOURCE...]`: as `stacks`, without `--label`.", "A pprof profile takes no other sources.",
+@says("`report RECORDING [SOURCE...]`: as `stacks`, without `--label`; `--by label:KEY` counts by the value of one label, "
+      "of the list or of the recording (host, build, time, arch, kernel), and merges also a single recording.", "A pprof profile takes no other sources.",
       "With `--baseline`, further arguments are further recordings.", "Equal recordings of a side count once.",
       "Inlined functions count by their own names, except with `--baseline`; `--inlines` and `--no-inlines` choose.",
       "With `--baseline`, `--total` compares the samples in functions and in what they called.")
 def report():
     assert run(f"report {RECORDING} -p 4194303")[0] == ""
     run(f"report {RECORDING} --label zone=eu", status=2)
+    for key in ("host", "build", "time", "arch", "kernel"):
+        assert len(json.loads(run(f"report {RECORDING} --by label:{key} --format json")[0])["events"][0]["rows"]) == 1, key
+    by_zone = run(f"report --recordings {write('zones', f'{RECORDING}	zone=eu')} --by label:zone")[0]
+    assert by_zone.splitlines()[-1].split()[-1] == "eu", by_zone
+    run(f"report {RECORDING} --by label:zone", status=2)
     named = run(f"report {NODE / 'perf-603.data'} {NODE / 'perf-603.map'}")[0]
     assert "workload.js" in named and "workload.js" not in run(f"report {NODE / 'perf-603.data'} --map-dir .")[0]
     run(f"stacks {RECORDING} -o profile.pb.gz")
@@ -840,7 +846,7 @@ def only_maps():
 
 @says("Every JSON output has a schema in [schema/](schema), which is installed in `share/perfmap/schema`.",
       "JSON lines have a schema for a line, such as `perfmap.lint-line-1.json`.",
-      "The schemas refuse unknown members.")
+      "The schemas refuse unknown members, which a later release may add ([stability.md](stability.md#json-and-its-schemas)).")
 def schemas():
     names = [path.name for path in (ROOT / "docs/schema").glob("*.json")]
     assert "perfmap.lint-line-1.json" in names
