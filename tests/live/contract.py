@@ -569,13 +569,20 @@ def several_recordings():
         run(f"stacks {RECORDING} --map-dir . --label zone=eu --format {chosen} -o merged", status=0 if takes else 2)
 
 
-@says("`report RECORDING [SOURCE...]`: as `stacks`, without `--label`.", "A pprof profile takes no other sources.",
+@says("`report RECORDING [SOURCE...]`: as `stacks`, without `--label`; `--by label:KEY` counts by the value of one label, "
+      "of the list or of the recording (host, build, time, arch, kernel), and merges also a single recording.", "A pprof profile takes no other sources.",
       "With `--baseline`, further arguments are further recordings.", "Equal recordings of a side count once.",
       "Inlined functions count by their own names, except with `--baseline`; `--inlines` and `--no-inlines` choose.",
       "With `--baseline`, `--total` compares the samples in functions and in what they called.")
 def report():
     assert run(f"report {RECORDING} -p 4194303")[0] == ""
     run(f"report {RECORDING} --label zone=eu", status=2)
+    for label in ("host", "build", "time", "arch", "kernel"):
+        printed = run(f"report {RECORDING} --map-dir . --by label:{label}")[0]
+        assert "1 process" not in printed and f"LABEL {label}" in printed, printed
+    run(f"report {RECORDING} --map-dir . --by label:zone", status=2)
+    pathlib.Path("zones").write_text(f"{RECORDING}\tzone=eu\n")
+    assert run("report --recordings zones --map-dir . --by label:zone --format csv")[0].split(",")[21] == "eu"
     named = run(f"report {NODE / 'perf-603.data'} {NODE / 'perf-603.map'}")[0]
     assert "workload.js" in named and "workload.js" not in run(f"report {NODE / 'perf-603.data'} --map-dir .")[0]
     run(f"stacks {RECORDING} -o profile.pb.gz")
@@ -828,7 +835,8 @@ def only_maps():
 
 @says("Every JSON output has a schema in [schema/](schema), which is installed in `share/perfmap/schema`.",
       "JSON lines have a schema for a line, such as `perfmap.lint-line-1.json`.",
-      "The schemas refuse unknown members.")
+      "The schemas refuse unknown members, which a later release may add "
+      "([stability.md](stability.md#json-and-its-schemas)).")
 def schemas():
     names = [path.name for path in (ROOT / "docs/schema").glob("*.json")]
     assert "perfmap.lint-line-1.json" in names
