@@ -19,7 +19,8 @@ inline constexpr std::uint64_t kMaxFillerAddress = std::uint64_t{1} << 20;
 /// Whether a line is filler. While an entry is built from it, other bytes may follow the first dot;
 /// and between the stores of its head, up to five other digits and blanks may precede the second
 /// zero. Such a line stays if the writer is killed at that moment. So an entry below 1 MiB without
-/// size, whose name begins with a dot, counts as filler, too; writers put such a name in brackets.
+/// size, whose name begins with a dot, counts as filler, too, and so does one with a name such as
+/// "0 .b"; who writes such a name puts it in brackets: see would_be_filler().
 inline bool is_filler(std::string_view line) noexcept {
   constexpr std::string_view kEnd = " 0 .";
   line = {line.data(), std::min(line.size(), kMaxFillerHead)};
@@ -28,6 +29,19 @@ inline bool is_filler(std::string_view line) noexcept {
   const std::string_view digits(line.data(), dot + 1 - kEnd.size());
   line.remove_prefix(digits.size());
   return line.starts_with(kEnd) && digits.find_first_not_of("0123456789abcdef ") == line.npos;
+}
+
+/// Whether is_filler() may hold for the line of this entry.
+inline bool would_be_filler(std::uint64_t start, std::uint64_t size,
+                            std::string_view name) noexcept {
+  if (start >= kMaxFillerAddress || size >= kMaxFillerAddress) return false;
+  const std::size_t dot =
+      std::string_view(name.data(), std::min(name.size(), kMaxFillerHead)).find('.');
+  if (dot == name.npos) return false;
+  if (dot == 0) return size == 0;
+  const std::string_view digits(name.data(), dot);
+  return digits.find_first_not_of("0123456789abcdef ") == digits.npos &&
+         (digits == "0 " || digits.ends_with(" 0 "));
 }
 
 /// Start of the last line of a text that is not empty.

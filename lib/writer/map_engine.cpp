@@ -23,11 +23,6 @@ char* write_numbers(char* out, std::uint64_t start, std::uint64_t size) noexcept
   return at;
 }
 
-/// Whether readers would take the entry for a mapped writer's filler.
-bool would_be_filler(std::uint64_t start, std::uint64_t size, std::string_view name) noexcept {
-  return size == 0 && start < kMaxFillerAddress && name.starts_with('.');
-}
-
 }  // namespace
 
 void MapEngine::set_options(const WriterOptions& options) noexcept {

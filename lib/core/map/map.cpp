@@ -69,8 +69,9 @@ __attribute__((target("avx2,bmi"), always_inline)) inline void parse_canonical(
   text += size.digits;
   const bool named = static_cast<unsigned char>(text[1]) > ' ';
   // Size 0 fails this comparison (it wraps to the maximum) and takes the slow path, because it may
-  // be filler.
+  // be filler. So may any line at a low address, while its head is stored.
   if (size.digits == 0 || *text != ' ' || !named || size.value - 1 >= ~begin.value) return;
+  if (begin.value < kMaxFillerAddress) return;
   // The line's end was found before its bytes were read here, and they may have changed between.
   const auto name = static_cast<std::uint32_t>(text + 1 - line);
   if (name >= out.length) return;

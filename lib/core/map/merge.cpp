@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 
+#include "base/filler.hpp"
 #include "base/text.hpp"
 #include "perfmap/map.hpp"
 #include "perfmap/text.hpp"
@@ -73,8 +74,11 @@ char* write_line(char* at, const AddressRange& range, std::string_view name) noe
   *at++ = ' ';
   at = write_hex(at, range.size);
   *at++ = ' ';
+  const bool brackets = would_be_filler(range.begin, range.size, name);
+  if (brackets) *at++ = '[';
   std::memcpy(at, name.data(), name.size());
   at += name.size();
+  if (brackets) *at++ = ']';
   *at++ = '\n';
   return at;
 }
