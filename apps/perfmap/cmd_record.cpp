@@ -537,6 +537,14 @@ void remove_left(const Session& session, const std::string& tmp, const NameKeepe
                list_text(in_use));
 }
 
+/// How long was recorded. A recording that was cut does not say when it ended.
+std::uint64_t span_of(const RecordingFacts& facts, const Kept& kept,
+                      const std::vector<ProcessInfo>& processes, const Session& session) {
+  if (kept.is_cut) return nanoseconds_of(session.lasted);
+  if (kept.diagnosis.total.samples == 0) return lifetime_of(processes);
+  return facts.last_sample - facts.first_sample;
+}
+
 Result<Kept> keep(Session& session, const Console& console) {
   const Result<Recording> recording = open_recording(session.directory.recording());
   if (!recording) return Failure(recording.error());
@@ -583,9 +591,7 @@ Result<Kept> keep(Session& session, const Console& console) {
   for (const SampledModule& one : kept.diagnosis.modules) modules.mark(one.path, one.build_id);
   kept.modules = keep_modules(modules, session, console);
   kept.processes = count_recorded(processes, session.pids, kept.diagnosis);
-  kept.span_ns = recording->facts().last_sample - recording->facts().first_sample;
-  if (kept.diagnosis.total.samples == 0) kept.span_ns = lifetime_of(processes);
-  if (kept.is_cut) kept.span_ns = nanoseconds_of(session.lasted);
+  kept.span_ns = span_of(recording->facts(), kept, processes, session);
   remove_left(session, tmp, keeper, processes, console);
   return kept;
 }

@@ -216,9 +216,8 @@ class Messages {
 
   /// The text without the recording's path and numbers.
   static std::string kind_of(std::string text, const std::string& path) {
-    for (std::size_t at = text.find(path); at != std::string::npos; at = text.find(path, at)) {
+    if (const std::size_t at = text.find(path); at != std::string::npos)
       text.erase(at, path.size());
-    }
     std::erase_if(text, [](unsigned char c) { return std::isdigit(c) != 0; });
     return text;
   }

@@ -20,7 +20,7 @@ inline constexpr std::uint64_t kMaxFillerAddress = std::uint64_t{1} << 20;
 /// and between the stores of its head, up to five other digits and blanks may precede the second
 /// zero. Such a line stays if the writer is killed at that moment. So an entry below 1 MiB without
 /// size, whose name begins with a dot, counts as filler, too, and so does one with a name such as
-/// "0 .b"; who writes such a name puts it in brackets: see would_be_filler().
+/// "0 .b". Writers put such names in brackets: see would_be_filler().
 inline bool is_filler(std::string_view line) noexcept {
   constexpr std::string_view kEnd = " 0 .";
   line = {line.data(), std::min(line.size(), kMaxFillerHead)};

@@ -87,7 +87,7 @@ std::optional<Error> names_instead(const Input& input) {
                {}};
 }
 
-/// Who keeps many recordings names the directory of all of them.
+/// For a directory of many recordings, which is easily given in place of one.
 std::string hint_of_recordings_in(const std::string& path) {
   constexpr int kLooked = 100;
   std::error_code error;
