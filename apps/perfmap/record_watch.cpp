@@ -125,7 +125,7 @@ void Watcher::look_at_processes() {
 
 void Watcher::look() {
   find_command();
-  if (has_ended()) perf_.resume();
+  if (stopped_ || has_ended()) perf_.resume();
   look_at_processes();
   if (watched_.names_code && watched_.mounts.rename_maps()) {
     look_at_processes();

@@ -95,6 +95,22 @@ def ctrl_c_belongs_to_the_command(cwd):
         assert "perf failed" not in said and "killed" not in said, said
 
 
+def the_second_ctrl_c_reaches_slow_perf(cwd):
+    """perf that has not yet taken the Ctrl-C of the terminal, which does not count, still ends when it is asked to."""
+    pid, terminal = record_in_terminal(["--runtime", "none", "--propagate", "-o", "slow1", "--", "sh", "-c",
+                                        "trap '' INT; for i in $(seq 100); do sleep 0.1; done"], cwd)
+    time.sleep(1.5)
+    os.write(terminal, b"\x03")
+    time.sleep(0.5)
+    children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    perf = next(int(child) for child in children if pathlib.Path(f"/proc/{child}/comm").read_text().startswith("perf"))
+    os.kill(perf, signal.SIGSTOP)
+    os.write(terminal, b"\x03")
+    said = read_to_end(terminal).decode()
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 128 + signal.SIGTERM, said
+    assert "perf failed" not in said and "killed" not in said, said
+
+
 def closed_terminals_keep_the_data(cwd):
     pid, terminal = record_in_terminal(["--runtime", "none", "-o", "closed1", "--", "sh", "-c",
                                         "trap 'sleep 1; exit 8' HUP; for i in $(seq 90); do sleep 0.1; done"], cwd)
@@ -504,7 +520,7 @@ def other_users_are_named(cwd):
 
 def main():
     skip_without_perf()
-    run_rows([[(statuses_are_true, None), (ctrl_c_keeps_the_data, "node"), (ctrl_c_waits_for_children, "node"), (ctrl_c_belongs_to_the_command, None), (closed_terminals_keep_the_data, None), (planted_files_stay, "node"),
+    run_rows([[(statuses_are_true, None), (ctrl_c_keeps_the_data, "node"), (ctrl_c_waits_for_children, "node"), (ctrl_c_belongs_to_the_command, None), (the_second_ctrl_c_reaches_slow_perf, None), (closed_terminals_keep_the_data, None), (planted_files_stay, "node"),
                (names_of_others_are_refused, "node"), (signals_end_all_processes, "node"), (repeated_signals_keep_the_names, "node"),
                (restarts_are_named, "node"), (handled_signals_have_a_status, None),
                (fourth_signals_end_with_a_message, None), (killed_perf_is_not_the_end_of_the_command, "node"),

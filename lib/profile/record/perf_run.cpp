@@ -322,8 +322,10 @@ void PerfRun::shield() noexcept {
   is_shielded_ = ::ptrace(PTRACE_SEIZE, pid_, nullptr, nullptr) == 0;
 }
 
+/// Not by SIGINT: one of the terminal that perf has not taken yet, and that pass_stop() drops,
+/// would absorb it.
 void PerfRun::stop() {
-  if (pid_ != 0) ::kill(pid_, SIGINT);
+  if (pid_ != 0) ::kill(pid_, SIGTERM);
   resume();
 }
 
