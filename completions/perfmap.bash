@@ -293,7 +293,7 @@ _perfmap() {
         --kallsyms) compopt -o default; COMPREPLY=(); return ;;
       esac
       if [[ ! $literal && $current == -* ]]; then
-        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --recordings --null --format -o|--output --normalize --from --to-time --lines --inlines --no-inlines --addresses --no-demangle --no-kernel --merge-tiers --code --with-pid --stats --max-stack --stitch --scan --jit-cfi --threads --map-dir --symfs --kallsyms --any-owner --debuginfod' '-m --map -j --jitdump -s --source -i --input --label --baseline -p --pid --tid --comm --event'
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --null --format -o|--output --normalize --from --to-time --lines --inlines --no-inlines --addresses --no-demangle --no-kernel --merge-tiers --code --with-pid --stats --max-stack --stitch --scan --jit-cfi --threads --map-dir --symfs --kallsyms --any-owner --debuginfod' '-m --map -j --jitdump -s --source -i --input --recordings --label --baseline -p --pid --tid --comm --event'
       else
         compopt -o default; COMPREPLY=()
       fi ;;
@@ -328,7 +328,7 @@ _perfmap() {
         --kallsyms) compopt -o default; COMPREPLY=(); return ;;
       esac
       if [[ ! $literal && $current == -* ]]; then
-        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --recordings --null --format -o|--output --by --top --self --total --callers --callees --threshold --fail-above --normalize --from --to-time --inlines --no-inlines --no-demangle --no-kernel --no-merge-tiers --max-stack --stitch --scan --jit-cfi --threads --map-dir --symfs --kallsyms --any-owner --debuginfod' '-m --map -j --jitdump -s --source -i --input --baseline -p --pid --tid --comm --event'
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --null --format -o|--output --by --top --self --total --callers --callees --threshold --fail-above --normalize --from --to-time --inlines --no-inlines --no-demangle --no-kernel --no-merge-tiers --max-stack --stitch --scan --jit-cfi --threads --map-dir --symfs --kallsyms --any-owner --debuginfod' '-m --map -j --jitdump -s --source -i --input --recordings --baseline -p --pid --tid --comm --event'
       else
         compopt -o default; COMPREPLY=()
       fi ;;

@@ -74,7 +74,7 @@ std::vector<std::string> by_words() {
 
 /// A recording has no more than what it says about itself; a list gives it other labels.
 Result<void> check_label(const ReportOptions& options) {
-  if (options.label.empty() || !options.merging.list.empty()) return {};
+  if (options.label.empty() || !options.merging.lists.empty()) return {};
   if (is_recorded_label(options.label)) return {};
   return Failure({Errc::invalid_argument,
                   "--by label:" + one_line(options.label, true) +
@@ -93,7 +93,11 @@ Result<void> check_comparison(const ReportOptions& options) {
   const bool is_one = options.baselines.empty();
   if (is_one && options.format == "github") return fail("--format github needs --baseline");
   if (is_one) return {};
-  if (!options.merging.list.empty()) return fail("--baseline does not support --recordings");
+  if (!options.merging.lists.empty()) {
+    return fail(
+        "--baseline does not support --recordings (name each new recording as an argument, and "
+        "each old one with --baseline)");
+  }
   if (has_trees(options)) return fail("--baseline does not support --callers and --callees");
   if (options.top) return fail("--baseline does not support --top");
   if (options.by != ReportBy::function) return fail("--baseline supports only --by function");

@@ -37,18 +37,29 @@ std::string check_label(const std::string& text) {
          "; KEY=VALUE is any other label";
 }
 
-Result<std::vector<ListedRecording>> read_list(const MergingOptions& options) {
+Result<std::vector<ListedRecording>> read_list(const std::string& path, bool ends_with_nul) {
   OpenPolicy policy;
   policy.keep_descriptor = false;
-  const std::string& path = options.list;
   const Result<Input> input =
       path == "-" ? Input::from_descriptor(0, "-", policy) : Input::open(path, policy);
   if (!input) return Failure(input.error());
   Result<std::vector<ListedRecording>> listed =
-      parse_recording_list(input->text(), options.ends_with_nul);
+      parse_recording_list(input->text(), ends_with_nul);
   if (listed) return listed;
   const Error& why = listed.error();
   return invalid(path + ":" + std::to_string(why.where.line) + ": " + why.message);
+}
+
+/// The recordings of all lists, of which none may be empty.
+Result<std::vector<ListedRecording>> read_lists(const MergingOptions& options) {
+  std::vector<ListedRecording> all;
+  for (const std::string& path : options.lists) {
+    Result<std::vector<ListedRecording>> listed = read_list(path, options.ends_with_nul);
+    if (!listed) return listed;
+    if (listed->empty()) return invalid("the list " + path + " has no recordings");
+    std::ranges::move(*listed, std::back_inserter(all));
+  }
+  return all;
 }
 
 /// What identifies a file, whatever path it has.
@@ -94,17 +105,25 @@ void drop_repeated(std::vector<ListedRecording>& all, const Console& console) {
 }
 
 /// Fails if the output would replace a file that is read.
-Result<void> check_output(const std::string& output, const std::string& list,
+Result<void> check_output(const std::string& output, const std::vector<std::string>& lists,
                           const std::vector<ListedRecording>& recordings) {
   const std::optional<FileId> written = output == "-" ? std::nullopt : file_id(output);
   if (!written) return {};
   const auto is_it = [&](const std::string& path) { return file_id(path) == written; };
   const std::string shown = "cannot write to " + one_line(output, true);
-  if (!list.empty() && is_it(list)) {
+  if (std::ranges::any_of(lists, is_it)) {
     return Failure(Error{Errc::refused, shown + ": it is the list of --recordings", 0, {}});
   }
   if (std::ranges::none_of(recordings, is_it, &ListedRecording::path)) return {};
   return Failure(Error{Errc::refused, shown + ": it is one of the recordings", 0, {}});
+}
+
+/// Fails if standard input would be read twice.
+Result<void> check_stdin(const std::vector<std::string>& lists,
+                         const std::vector<ListedRecording>& recordings) {
+  const auto all = std::ranges::count(lists, "-") +
+                   (std::ranges::find(recordings, "-", &ListedRecording::path) != recordings.end());
+  return all <= 1 ? Result<void>() : invalid("standard input can be a source only once");
 }
 
 /// All recordings in order, each once.
@@ -115,24 +134,19 @@ Result<std::vector<ListedRecording>> list_recordings(const std::string& first,
   std::vector<ListedRecording> all;
   if (!first.empty()) all.push_back({first});
   for (const std::string& path : options.further) all.push_back({path});
-  if (!options.list.empty()) {
-    Result<std::vector<ListedRecording>> listed = read_list(options);
-    if (!listed) return listed;
-    std::ranges::move(*listed, std::back_inserter(all));
-  }
+  Result<void> checked = check_stdin(options.lists, all);
+  if (!checked) return Failure(checked.error());
+  Result<std::vector<ListedRecording>> listed = read_lists(options);
+  if (!listed) return listed;
   const auto has_labels = [](const ListedRecording& one) { return !one.labels.empty(); };
-  if (!options.keeps_labels && std::ranges::any_of(all, has_labels)) {
-    console.warn("the output has no place for labels: those of " + one_line(options.list, true) +
-                 " are left out");
+  if (!options.keeps_labels && std::ranges::any_of(*listed, has_labels)) {
+    console.warn("the output has no place for labels: those of --recordings are left out");
   }
-  if (all.empty()) return invalid("the list " + options.list + " has no recordings");
+  std::ranges::move(*listed, std::back_inserter(all));
   drop_repeated(all, console);
-  const bool has_stdin = std::ranges::find(all, "-", &ListedRecording::path) != all.end();
-  if (options.list == "-" && has_stdin) {
-    return invalid("standard input can be a source only once");
-  }
-  const Result<void> writable = check_output(output, options.list, all);
-  if (!writable) return Failure(writable.error());
+  checked = check_stdin(options.lists, all);
+  if (checked) checked = check_output(output, options.lists, all);
+  if (!checked) return Failure(checked.error());
   return all;
 }
 
@@ -289,8 +303,8 @@ bool take_recording(const std::string& text, MergingOptions& options) {
 }
 
 void add_recordings(CommandOptions& command, MergingOptions& options) {
-  const Option list = command.value(
-      "--recordings", options.list, kFile,
+  const Option list = command.values(
+      "--recordings", options.lists, kFile,
       "Also read the recordings and profiles that this file, or '-', lists: a path in each line, "
       "which labels (KEY=VALUE) may follow, each after a tab");
   command
@@ -322,14 +336,14 @@ std::string recorded_label_names() {
 }
 
 bool is_merged(const MergingOptions& options) {
-  return !options.further.empty() || !options.list.empty() || !options.labels.empty();
+  return !options.further.empty() || !options.lists.empty() || !options.labels.empty();
 }
 
 Result<void> check_merging(const RecordedStacksOptions& options, const MergingOptions& merging) {
-  if (options.recording.empty() && merging.list.empty()) {
+  if (options.recording.empty() && merging.lists.empty()) {
     return invalid("expected a RECORDING, such as perf.data");
   }
-  const bool has_several = !merging.further.empty() || !merging.list.empty();
+  const bool has_several = !merging.further.empty() || !merging.lists.empty();
   if (has_several && !options.sources.empty()) {
     const std::string& source = options.sources.front().text;
     return invalid("several recordings do not support another source of names, such as " +

@@ -15,7 +15,7 @@ namespace perfmap::app {
 /// The options of a command that merges recordings, beside those for one.
 struct MergingOptions {
   std::vector<std::string> further;  ///< recordings after RECORDING
-  std::string list;                  ///< --recordings
+  std::vector<std::string> lists;    ///< --recordings
   bool ends_with_nul = false;        ///< --null
   std::vector<std::string> labels;   ///< --label
   bool keeps_labels = true;          ///< the output has a place for labels
