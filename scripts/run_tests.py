@@ -11,6 +11,9 @@ how many tests passed, failed and were skipped in all builds. A test reports tha
 cases, cannot run here by a line that begins with "skipped:" or "skipped in part:", followed by the
 reason. Such lines count, too.
 
+Tests use the system's Python, for which apt has installed what they import. Tests start it two thousand times,
+and the script of a version manager would take twice as long each time.
+
 With PERFMAP_LIVE=off in the environment, tests find no real runtime and no browser in their PATH.
 """
 import os
@@ -46,6 +49,18 @@ def path_without_runtimes(folder):
     return folder
 
 
+def with_system_python(path, folder):
+    """The PATH with a folder before it in which python3 is the system's."""
+    python = pathlib.Path("/usr/bin/python3")
+    if not python.exists() or os.path.samefile(shutil.which("python3", path=path) or python, python):
+        return path
+    folder.mkdir(exist_ok=True)
+    link = folder / "python3"
+    link.unlink(missing_ok=True)
+    link.symlink_to(python)
+    return f"{folder}:{path}"
+
+
 def with_more_jobs(arguments):
     words = list(arguments)
     if "-j" in words[:-1]:
@@ -65,6 +80,7 @@ def run(build, arguments):
         if environment.get("PERFMAP_LIVE") == "off":
             os.chmod(folder, 0o755)  # tests that temporarily act as another user search there, too
             environment["PATH"] = path_without_runtimes(folder)
+        environment["PATH"] = with_system_python(environment["PATH"], ROOT / "build" / build / "python")
         return subprocess.run([shutil.which("ctest"), *command[1:]], env=environment).returncode
 
 

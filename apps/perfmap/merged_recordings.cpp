@@ -43,8 +43,7 @@ Result<std::vector<ListedRecording>> read_list(const std::string& path, bool end
   const Result<Input> input =
       path == "-" ? Input::from_descriptor(0, "-", policy) : Input::open(path, policy);
   if (!input) return Failure(input.error());
-  Result<std::vector<ListedRecording>> listed =
-      parse_recording_list(input->text(), ends_with_nul);
+  Result<std::vector<ListedRecording>> listed = parse_recording_list(input->text(), ends_with_nul);
   if (listed) return listed;
   const Error& why = listed.error();
   return invalid(path + ":" + std::to_string(why.where.line) + ": " + why.message);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""scripts/run_tests.py counts tests and skipped ones, hides runtimes, and runs three tests at a time for two
+"""scripts/run_tests.py counts tests and skipped ones, hides runtimes, uses the system's Python, and runs three tests at a time for two
 processors. Checked on small tests."""
 import os
 import pathlib
@@ -20,6 +20,13 @@ add_test(sees-node "/bin/sh" "-c" "command -v node && command -v sed")
 TOGETHER = "".join(f"""
 add_test({name} "/bin/sh" "-c" "touch {name}; for i in $(seq 200); do test -e a -a -e b -a -e c && exit 0; sleep 0.05; done; exit 1")
 """ for name in "abc")
+
+
+# Passes with any Python but the one that the test puts into PATH.
+WITH_PYTHON = """
+add_test(python python3 -c "pass")
+add_test(python-of-a-test "/bin/sh" "-c" "exec python3 -c pass")
+"""
 
 
 def said(*arguments, **environment):
@@ -51,6 +58,13 @@ with tempfile.TemporaryDirectory() as scratch:
     assert status == 1, text
     assert text.splitlines()[-2:] == ["PERFMAP_LIVE=off: real runtimes and the browser were left out",
                                       "4 passed, 2 failed, 6 skipped"], text
+
+    if os.path.exists("/usr/bin/python3"):
+        (programs / "python3").write_text("#!/bin/sh\nexit 1\n")
+        (programs / "python3").chmod(0o755)
+        (build / "CTestTestfile.cmake").write_text(WITH_PYTHON)
+        for live in ("on", "off"):
+            assert said("run", build, PATH=path, PERFMAP_LIVE=live)[0] == 0, live
 
     (build / "CTestTestfile.cmake").write_text(TOGETHER)
     assert said("run", build, "-j", "2")[0] == 0
