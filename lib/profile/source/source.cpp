@@ -317,13 +317,13 @@ std::optional<Error> refuse_recording(const std::string& path, const std::string
 }
 
 Error unsupported_source(const std::string& name, SourceKind kind) {
-  const char* const advice =
-      kind == SourceKind::perf_data
-          ? ", not a source of names (perfmap stacks, inject and doctor read it)"
-      : kind == SourceKind::image_list
-          ? ", which has no names (those of its process are in perf-PID.map)"
-      : kind >= SourceKind::gzip ? ": unpack it first"
-                                 : ", which this command does not support";
+  const char* const advice = kind == SourceKind::perf_data
+                                 ? ", not a source of names (the first argument of perfmap stacks, "
+                                   "report and doctor is a recording)"
+                             : kind == SourceKind::image_list
+                                 ? ", which has no names (those of its process are in perf-PID.map)"
+                             : kind >= SourceKind::gzip ? ": unpack it first"
+                                                        : ", which this command does not support";
   return {Errc::unsupported, name + " is " + with_article(kind) + advice, 0, {}};
 }
 

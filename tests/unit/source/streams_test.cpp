@@ -44,8 +44,8 @@ TEST_CASE("a stream is accepted if its first bytes show a kind of source", "[sou
 
 TEST_CASE("a stream that can be no source is refused by its first bytes", "[source]") {
   CHECK(start_of("PERFILE2") ==
-        "- is a perf.data recording, not a source of names (perfmap stacks, inject and doctor read "
-        "it)");
+        "- is a perf.data recording, not a source of names (the first argument of perfmap stacks, "
+        "report and doctor is a recording)");
   CHECK(start_of("BZh9") == "- is bzip2 data: unpack it first");
   CHECK(start_of("\1\2\3\4") ==
         "- is binary data, not a source of names (--kind perf-map reads it anyway)");
