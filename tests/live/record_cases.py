@@ -182,6 +182,17 @@ def the_second_ctrl_c_reaches_slow_perf(cwd):
     assert "perf failed" not in said and "killed" not in said, said
 
 
+def two_signals_at_once_are_two(cwd):
+    """Both came while perfmap was busy."""
+    terminal = record_in_terminal("busy1", f"trap '' INT QUIT; {FOR_EVER}", cwd)
+    stop(terminal.pid)
+    for key in ("Ctrl-C", "Ctrl-\\"):
+        terminal.press(key, is_taken=False)
+    os.kill(terminal.pid, signal.SIGCONT)
+    said, status = terminal.end()
+    assert status == 128 + signal.SIGTERM, said
+
+
 def closed_terminals_keep_the_data(cwd):
     terminal = Terminal(cwd, "--runtime", "none", "-o", "closed1", "--", "sh", "-c", f"trap 'sleep 1; exit 8' HUP; {FOR_EVER}")
     os.close(terminal.leader)
@@ -582,7 +593,7 @@ def other_users_are_named(cwd):
 
 def main():
     skip_without_perf()
-    run_rows([[(statuses_are_true, None), (ctrl_c_keeps_the_data, "node"), (ctrl_c_waits_for_children, "node"), (ctrl_c_belongs_to_the_command, None), (the_second_ctrl_c_reaches_slow_perf, None), (closed_terminals_keep_the_data, None), (planted_files_stay, "node"),
+    run_rows([[(statuses_are_true, None), (ctrl_c_keeps_the_data, "node"), (ctrl_c_waits_for_children, "node"), (ctrl_c_belongs_to_the_command, None), (the_second_ctrl_c_reaches_slow_perf, None), (two_signals_at_once_are_two, None), (closed_terminals_keep_the_data, None), (planted_files_stay, "node"),
                (names_of_others_are_refused, "node"), (signals_end_all_processes, "node"), (repeated_signals_keep_the_names, "node"),
                (restarts_are_named, "node"), (handled_signals_have_a_status, None),
                (fourth_signals_end_with_a_message, None), (killed_perf_is_not_the_end_of_the_command, "node"),
