@@ -77,7 +77,7 @@ def run_commands(commands, directory, env):
     script = "".join(f"{command}\nprintf '\\n{MARK} %d\\n' $?\n" for command in commands)
     script += "for job in $(jobs -p); do kill $job 2>/dev/null; done\n"
     done = subprocess.run(["bash", "-c", script], cwd=directory, env=env, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600)
     parts = re.split(rf"\n{MARK} (\d+)\n", done.stdout)
     return [(int(status), text.replace(str(directory), "/srv"))
             for text, status in zip(parts[::2], parts[1::2])]
