@@ -204,7 +204,7 @@ def closed_terminals_keep_the_data(cwd):
 
 def ctrl_c_waits_for_children(cwd):
     """In a terminal, which signals all processes: a child that needs longer than its parent leaves no files."""
-    late = ("process.on('SIGINT', () => setTimeout(() => process.exit(0), 800));"
+    late = ("process.on('SIGINT', () => setTimeout(() => process.exit(0), 400));"
             "setInterval(() => { let s = 0; for (let i = 0; i < 1e6; i++) s += i % 7 }, 10); console.log('ready')")
     pathlib.Path(cwd, "late.js").write_text(late)
     parent = "require('child_process').spawn('node', ['late.js'], {stdio: 'inherit'})"

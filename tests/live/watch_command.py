@@ -23,7 +23,7 @@ from waiting import HANG
 
 
 def sleeper():
-    return subprocess.Popen(["sleep", "60"])
+    return subprocess.Popen(["sleep", "600"])
 
 
 def start(*arguments, tmp, **options):
@@ -171,7 +171,7 @@ with open(f"{sys.argv[1]}/perf-{os.getpid()}.map", "w") as file:
 child = os.fork()
 if child:
     print(at, child, flush=True)
-time.sleep(60)
+time.sleep(600)
 """
 
 
