@@ -6,8 +6,8 @@
  *   perf inject --jit -i perf.data -o jitted.data
  *   perf script -i jitted.data -F ip,sym,srcline
  *
- * jit [DIRECTORY [MILLISECONDS]]: the directory of the dump, and the processor time of each function. Exit
- * status 77: it has no code for this machine.
+ * jit [DIRECTORY [MILLISECONDS]]: the directory of the dump, and the processor time of each
+ * function. Exit status 77: it has no code for this machine.
  */
 #define _GNU_SOURCE
 #include <perfmap_writer.h>
