@@ -403,6 +403,7 @@ def fourth_signals_end_with_a_message(cwd):
 def killed_perf_is_not_the_end_of_the_command(cwd):
     going = start_recording("killed1", ["node", "hot.js", "60", "enough"], cwd)
     os.kill(perf_of(going.pid), signal.SIGKILL)
+    going.wait(timeout=HANG)  # before node ends, which goes on
     pathlib.Path(cwd, "enough").touch()
     printed, told = going.communicate(timeout=HANG)
     assert going.returncode == 0 and "ended by" not in told, told
