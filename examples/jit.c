@@ -6,8 +6,8 @@
  *   perf inject --jit -i perf.data -o jitted.data
  *   perf script -i jitted.data -F ip,sym,srcline
  *
- * jit [DIRECTORY [MILLISECONDS]]: the directory of the dump, and how long each function runs. Exit
- * status 77: it has no code for this machine.
+ * jit [DIRECTORY [MILLISECONDS]]: the directory of the dump, and the processor time of each
+ * function. Exit status 77: it has no code for this machine.
  */
 #define _GNU_SOURCE
 #include <perfmap_writer.h>
@@ -47,9 +47,9 @@ static const unsigned offsets[4];
 #define NO_CODE 1
 #endif
 
-static double now_ms(void) {
+static double used_ms(void) {
   struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
   return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
@@ -84,11 +84,11 @@ static perfmap_status announce(perfmap_jitdump* dump, const char* name, const vo
 }
 
 static uint64_t run(const unsigned char* code, double milliseconds) {
-  const double end = now_ms() + milliseconds;
+  const double end = used_ms() + milliseconds;
   countdown function;
   uint64_t sum = 0;
   memcpy(&function, &code, sizeof function);
-  while (now_ms() < end) sum += function(1000000);
+  while (used_ms() < end) sum += function(1000000);
   return sum;
 }
 

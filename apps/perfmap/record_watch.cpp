@@ -154,12 +154,13 @@ bool Watcher::pass_signal() {
 /// When the command ends, perf ends by itself, as the command did. perf that gets a signal ends by
 /// that one, and terminates the command.
 void Watcher::handle_signal() {
+  const int count = interrupts;  // two of them may have come while this program was busy
   const bool is_first = seen_ == 0;
-  seen_ = interrupts;
+  seen_ = count;
   const bool is_passed = pass_signal();
-  if (is_first && is_passed) {
-    passed_ = Clock::now();
-  } else if (!stopped_) {
+  if (is_first && is_passed) passed_ = Clock::now();
+  if (is_first && is_passed && count == 1) return;
+  if (!stopped_) {
     stop_perf();
   } else if (Clock::now() - *stopped_ > kPatience) {
     ::kill(perf_.pid(), SIGKILL);  // it hangs, for example in a FIFO of another process
@@ -169,7 +170,8 @@ void Watcher::handle_signal() {
 /// A command may go on after Ctrl-C, which the user can repeat.
 void Watcher::lose_patience() {
   if (had_ctrl_c == 0) return stop_perf();
-  if (std::exchange(is_told_, true)) return;
+  const bool has_ended = watched_.command && !watched_.command->lives();  // perf may still write
+  if (has_ended || std::exchange(is_told_, true)) return;
   console_.note(
       "the command has not ended 3 seconds after Ctrl-C, and is recorded until it ends (a second "
       "Ctrl-C terminates it)");

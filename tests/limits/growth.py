@@ -27,7 +27,7 @@ LEAST_MEMORY = 512 << 10
 LEAST_CPU = 2_000_000
 # A command that uses more is not run with longer inputs.
 MAX_MEMORY = 1 << 30
-MAX_SECONDS = 60
+MAX_SECONDS = 300
 # So many commands run at the same time.
 JOBS = min(2, os.cpu_count() or 1)
 # What grows too fast is measured again so often, unless it takes longer than that.

@@ -14,9 +14,10 @@ from perf_record import PERF_RECORD
 
 perfmap, profiler, profiled = sys.argv[1:4]
 SECONDS, HERTZ = "4", "499"
-# The share of samples that may be at other stacks: both sample the same seconds, but at other moments.
-TOLERANCE = 0.1
-LEAST = 300  # samples
+# The share of samples that may be at other stacks: both sample the same seconds, but at other moments. Chance takes a
+# share of fewer samples, as on a busy machine, that is as much larger as the root of their number is smaller.
+TOLERANCE, MANY = 0.1, 300
+LEAST = 100  # samples
 
 
 def skip(why):
@@ -64,11 +65,12 @@ with tempfile.TemporaryDirectory() as work, subprocess.Popen([profiled]) as proc
         found = counted(found)
         expected = counted(subprocess.run([perfmap, "stacks", data], check=True, capture_output=True, text=True).stdout)
         print(f"{found.total()} samples, of perf {expected.total()}; distance {distance(found, expected):.3f}")
-        assert min(found.total(), expected.total()) >= LEAST, (found, expected)
+        samples = min(found.total(), expected.total())
+        assert samples >= LEAST, (found, expected)
         assert len(hot_stacks(expected)) == 3, expected
         assert hot_stacks(found) == hot_stacks(expected), (hot_stacks(found), hot_stacks(expected))
         assert all(stack.startswith("profiled;") for stack in found), found
-        assert distance(found, expected) <= TOLERANCE, (found, expected)
+        assert distance(found, expected) <= TOLERANCE * max(1, MANY / samples) ** 0.5, (found, expected)
 
         if os.geteuid() == 0:
             everything = subprocess.run([profiler, "-a", "-k", "-F", HERTZ, "-d", "1"], check=True, capture_output=True,

@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/support"))
 from browser import browser_or_skip  # noqa: E402
 
-signal.alarm(120)
+signal.alarm(850)
 scratch = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
 page = pathlib.Path(scratch.name) / "page.html"
 browser = browser_or_skip(scratch.name)

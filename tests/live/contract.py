@@ -257,7 +257,7 @@ def status_2():
     pid = os.getpid()
     for command in ("doctor", "watch", "snapshot -o saved"):
         done = subprocess.run([PERFMAP, *command.split(), str(pid)], capture_output=True, user=65534, group=65534,
-                              extra_groups=[], text=True, timeout=60)
+                              extra_groups=[], text=True, timeout=200)
         words = f"{command.split()[0]} {pid}" + " -o saved" * command.startswith("snapshot")
         assert done.returncode == 2 and done.stderr.endswith(f"; try 'sudo perfmap {words}'\n"), (command, done)
 

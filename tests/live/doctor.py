@@ -11,14 +11,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from other_user import copy_for_all  # noqa: E402
+from waiting import until  # noqa: E402
 
 PERFMAP = str(pathlib.Path(sys.argv[1]).resolve())
 LOOP = "setInterval(() => { let s = 0; for (let i = 0; i < 1e5; i++) s += i; }, 10)"
-JAVA = "public class T { public static void main(String[] a) throws Exception { Thread.sleep(60000); } }"
+JAVA = "public class T { public static void main(String[] a) throws Exception { Thread.sleep(600000); } }"
 
 
 def doctor(pid):
@@ -45,14 +45,6 @@ def running(command, **options):
                 pathlib.Path(name).unlink(missing_ok=True)
 
 
-def until(condition, what):
-    for _ in range(200):
-        if condition():
-            return
-        time.sleep(0.1)
-    raise SystemExit(f"waited in vain for {what}")
-
-
 def ids(found):
     """Ids of the findings, without those that depend on settings of the machine."""
     settings = ("perf-paranoid", "kptr-restrict")
@@ -69,7 +61,7 @@ def is_program(pid, name):
 
 
 def check_native():
-    with running(["sleep", "60"]) as pid:
+    with running(["sleep", "600"]) as pid:
         until(lambda: is_program(pid, "sleep"), "sleep")
         status, found = doctor(pid)
         assert (status, found["findings"], found["runtime"]) == (0, [], None), found
@@ -165,7 +157,7 @@ def check_python(name):
 
 def check_other_user():
     """For another user's process, the error message says which command to run as root."""
-    with running(["sleep", "60"]) as pid:
+    with running(["sleep", "600"]) as pid:
         with tempfile.TemporaryDirectory() as place:
             program, environment = copy_for_all(PERFMAP, place)
             run = subprocess.run(["setpriv", "--reuid", "65534", "--clear-groups", "--inh-caps=-all",

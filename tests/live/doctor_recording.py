@@ -13,11 +13,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from other_user import copy_for_all
 from perf_record import PERF_RECORD
+from waiting import HANG, proc_file, processor_time, until
 
 PERFMAP = str(pathlib.Path(sys.argv[1]).resolve())
 WORK_C = """
@@ -52,7 +52,7 @@ done, left_out = [], []
 
 
 def run(command, **options):
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
+    return subprocess.run(command, capture_output=True, text=True, timeout=HANG, **options)
 
 
 def record(options, workload=()):
@@ -158,13 +158,13 @@ def check_attached():
     """The recorded process has ended, so the fix records another process with the same name."""
     shutil.copy("good", "it.is+good")
     with subprocess.Popen(["./it.is+good", "60"]) as process:
-        time.sleep(0.2)
+        until(lambda: processor_time(process.pid) > 0.1)
         record(["-p", str(process.pid)], ["sleep", "0.3"])
         process.kill()
     fix = fix_of(doctor(status=1), "no-stacks")
     assert f"{process.pid}" not in fix, fix
     with subprocess.Popen(["./it.is+good", "60"]) as process:
-        time.sleep(0.3)
+        until(lambda: processor_time(process.pid) > 0.1)
         paste(fix)
         process.kill()
     again = doctor()
@@ -419,7 +419,7 @@ def check_pypy():
 def check_attached_node():
     pathlib.Path("long.js").write_text(NODE.replace("SECONDS", "60"))
     with subprocess.Popen(["node", "long.js"]) as process:
-        time.sleep(0.5)
+        until(lambda: processor_time(process.pid) > 0.4)
         record(["-g", "-p", str(process.pid)], ["sleep", "0.5"])
         fix = fix_of(doctor(status=1), "no-map")
         assert fix == "node --perf-basic-prof --interpreted-frames-native-stack long.js", fix
@@ -427,7 +427,7 @@ def check_attached_node():
     # The process has ended, so its command line is unknown.
     fix = fix_of(doctor(status=1), "no-map")
     with subprocess.Popen(["sh", "-c", fix + "; exec node long.js"]) as process:
-        time.sleep(1)
+        until(lambda: "node" in proc_file(process.pid, "cmdline").split("\0")[0] and processor_time(process.pid) > 0.5)
         record(["-g", "-p", str(process.pid)], ["sleep", "0.5"])
         found = doctor()
         assert is_named(main_process(found)), (fix, found)
@@ -488,7 +488,7 @@ def check_java_alive():
     pathlib.Path("L.java").write_text(JAVA.replace("class T", "class L").replace("ROUNDS", "80_000_000"))
     assert run(["javac", "L.java"]).returncode == 0
     with subprocess.Popen(["java", "-XX:+PreserveFramePointer", "L"]) as process:
-        time.sleep(1.5)
+        until(lambda: processor_time(process.pid) > 1.2)
         record(["-g", "-p", str(process.pid)], ["sleep", "0.5"])
         found = doctor(status=1)
         assert main_process(found)["unnamed_jit_frames"] > 10, found
@@ -651,10 +651,7 @@ def check_forked_worker():
             os.kill(child, 9)
             parent.kill()
     pathlib.Path(f"/tmp/perf-{parent.pid}.map").unlink()
-    for _ in range(500):  # until init has reaped it
-        if not pathlib.Path(f"/proc/{child}").exists():
-            break
-        time.sleep(0.02)
+    until(lambda: not pathlib.Path(f"/proc/{child}").exists())  # init has reaped it
     found = doctor(status=1)
     assert main_process(found)["parents_known"] is False, found
     assert "the recording does not contain its pid" in run([PERFMAP, "doctor", "perf.data"]).stdout

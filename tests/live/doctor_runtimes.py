@@ -20,32 +20,32 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from perf_record import PERF_RECORD
+from waiting import until
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PERFMAP = str(pathlib.Path(sys.argv[1]).resolve())
-SECONDS = 60
 
 SCRIPTS = {
     "loop.js": """
 function hot(n) { let s = 0; for (let i = 0; i < n; i++) s += Math.sqrt(i) ^ (s & 7); return s; }
 function mid(n) { return hot(n) + hot(n >> 1); }
-const end = Date.now() + 60000;
+const end = Date.now() + 600000;
 let total = 0;
 while (Date.now() < end) total += mid(20000);
 console.log(total);
 """,
     "loop.scm": """
 (define (hot n) (let lp ((i 0) (s 0)) (if (= i n) s (lp (+ i 1) (logxor s (* i 3))))))
-(define end (+ (current-time) 60))
+(define end (+ (current-time) 600))
 (let lp () (when (< (current-time) end) (hot 200000) (lp)))
 """,
     "loop.lisp": """
 (defun hot (n) (declare (fixnum n)) (let ((s 0)) (dotimes (i n s) (setf s (logxor s (* i 3))))))
-(let ((end (+ (get-universal-time) 60))) (loop while (< (get-universal-time) end) do (hot 2000000)))
+(let ((end (+ (get-universal-time) 600))) (loop while (< (get-universal-time) end) do (hot 2000000)))
 """,
     "loop.rkt": """#lang racket/base
 (define (hot n) (let lp ((i 0) (s 0)) (if (= i n) s (lp (+ i 1) (bitwise-xor s (* i 3))))))
-(define end (+ (current-seconds) 60))
+(define end (+ (current-seconds) 600))
 (let lp () (when (< (current-seconds) end) (hot 200000) (lp)))
 """,
 }
@@ -73,12 +73,8 @@ def running(command):
             process.kill()
 
 
-def until(condition, what):
-    for _ in range(10 * SECONDS):
-        if condition():
-            return
-        time.sleep(0.1)
-    raise SystemExit(f"waited in vain for {what}")
+def names_of(pid):
+    return subprocess.run([PERFMAP, "tidy", str(pid)], capture_output=True, text=True, errors="replace").stdout
 
 
 def find(name):
@@ -105,6 +101,7 @@ def check_named(word, command, function):
     print(f"{word}: {fix}")
     with running(fix) as pid:
         until(lambda: doctor(pid)[1]["jit_memory"]["named_bytes"], f"names of {word}")
+        until(lambda: function in names_of(pid), f"{function} of {word}")
         time.sleep(1)
         status, found = doctor(pid)
         assert set(ids(found)) <= {"dump-name"}, found

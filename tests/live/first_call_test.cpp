@@ -28,7 +28,7 @@ int race(int turn) {
   for (volatile int i = 0; i < turn * 37 % 9000;) i = i + 1;
   const int failed = test::in_child(
       [] {
-        ::alarm(5);
+        ::alarm(60);  // a deadlock fails
         return ProcessMap::set_fork_policy(perfmap::ForkPolicy::fresh) == 0 ? 0 : 1;
       },
       turn % 2 == 0 ? ::fork : test::bare_clone);

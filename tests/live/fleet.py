@@ -295,7 +295,7 @@ def slurm(directory):
 
 
 def wait_for_node(env):
-    end = time.monotonic() + 60
+    end = time.monotonic() + 200
     while time.monotonic() < end:
         done = run("sinfo", "-h", "-o", "%T", env=env)
         if done.stdout.strip() == "idle":
@@ -332,7 +332,7 @@ def check_slurm(directory, options, expected):
 def states_of_job(submitted, env):
     """When all its tasks have ended, by their numbers: COMPLETED, or FAILED and the exit status."""
     job = passed(submitted).split()[-1]
-    end = time.monotonic() + 120
+    end = time.monotonic() + 400
     while run("squeue", "-h", "-j", job, env=env).stdout.strip() and time.monotonic() < end:
         time.sleep(0.3)
     states = {}

@@ -24,12 +24,13 @@ from console_blocks import console_blocks, with_blocks
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from perf_record import PERF_RECORD
+from waiting import HANG, children_of, proc_file, processor_time, until
 try:
     import workflow
 except ImportError:  # no YAML parser
     workflow = None
 
-PERFMAP = pathlib.Path(sys.argv[1]).resolve()
+PERFMAP = pathlib.Path(sys.argv[1]).resolve()  # --wait SECONDS PID...: for a shell of run_commands()
 FILE = re.compile(r"(?s)`([\w./-]+)`:\n+```\w*\n(.*?)```")
 NEEDS = re.compile(r"<!-- needs: (.*?) -->")
 NOT_RUN = re.compile(r"(?s)(<!-- not run: (.*?) -->\n+)?```sh\n(.*?)```")
@@ -72,12 +73,21 @@ def environment(bin_directory):
     return {**kept, "PATH": f"{bin_directory}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8"}
 
 
+def wait_for_jobs(seconds, pids):
+    """Until the jobs of a shell have run for most of the seconds: on a busy machine they start late."""
+    def used(pid):
+        return processor_time(pid) + sum(map(used, children_of(pid)))
+
+    until(lambda: all(used(pid) > 0.7 * seconds or not proc_file(pid, "cmdline") for pid in pids))
+
+
 def run_commands(commands, directory, env):
     """(status, output) of each; one shell runs them, so $! and cd work as they do for a reader."""
-    script = "".join(f"{command}\nprintf '\\n{MARK} %d\\n' $?\n" for command in commands)
+    script = f'sleep() {{ command sleep $1; "{sys.executable}" "{pathlib.Path(__file__).resolve()}" --wait $1 $(jobs -p); }}\n'
+    script += "".join(f"{command}\nprintf '\\n{MARK} %d\\n' $?\n" for command in commands)
     script += "for job in $(jobs -p); do kill $job 2>/dev/null; done\n"
     done = subprocess.run(["bash", "-c", script], cwd=directory, env=env, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=3 * HANG)
     parts = re.split(rf"\n{MARK} (\d+)\n", done.stdout)
     return [(int(status), text.replace(str(directory), "/srv"))
             for text, status in zip(parts[::2], parts[1::2])]
@@ -218,6 +228,8 @@ def ci_guide(scratch):
 
 
 def main():
+    if sys.argv[1] == "--wait":
+        return wait_for_jobs(float(sys.argv[2]), [int(pid) for pid in sys.argv[3:]])
     with tempfile.TemporaryDirectory() as scratch:
         probe = subprocess.run([*PERF_RECORD, "-o", f"{scratch}/probe", "true"],
                                capture_output=True) if shutil.which("perf") else None

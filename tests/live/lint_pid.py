@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Runs `perfmap lint PID` on living processes: lint_pid.py PERFMAP
 
-Compares only findings of the rules about processes. Each run must end within five seconds.
+Compares only findings of the rules about processes. Each run must end within five seconds of processor time.
 """
 import ctypes
 import json
@@ -18,6 +18,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from other_user import copy_for_all  # noqa: E402
+from waiting import HANG, costs_at_most, until  # noqa: E402
 
 PERFMAP = str(pathlib.Path(sys.argv[1]).resolve())
 RULES = "PM060,PM062,PM063,PM064,PM065,PM066,PM09,PM111,PM112,JD110,XF003"
@@ -27,7 +28,7 @@ skipped = []
 def lint(pid, *options):
     """Returns the findings and the exit status."""
     run = subprocess.run([PERFMAP, "lint", str(pid), "--format", "json", "--select", RULES, *options],
-                         capture_output=True, text=True, timeout=5)
+                         capture_output=True, text=True, timeout=HANG, preexec_fn=costs_at_most(5))
     assert run.returncode in (0, 1), (run.returncode, run.stderr)
     return json.loads(run.stdout)["findings"], run.returncode
 
@@ -135,8 +136,8 @@ def check_another_user():
         path.chmod(0o600)
         program, environment = copy_for_all(PERFMAP, work)
         run = subprocess.run([program, "lint", str(process.pid), "--format", "json"],
-                             capture_output=True, text=True, timeout=5, user=12345, group=12345,
-                             env=environment)
+                             capture_output=True, text=True, timeout=HANG, preexec_fn=costs_at_most(5), user=12345,
+                             group=12345, env=environment)
         assert run.returncode == 1, (run.returncode, run.stderr)
         rules = [one["rule"] for one in json.loads(run.stdout)["findings"]]
         assert rules == ["PM063"], run.stdout
@@ -224,14 +225,6 @@ def check_pid_namespace():
             path.unlink(missing_ok=True)
 
 
-def wait_until(condition):
-    for _ in range(150):
-        if condition():
-            return
-        time.sleep(0.1)
-    raise AssertionError("waited in vain")
-
-
 def check_node():
     if not shutil.which("node"):
         skipped.append("node: it is not here")
@@ -241,7 +234,7 @@ def check_node():
         node = subprocess.Popen(["node", "--perf-basic-prof", "--perf-prof", "-e", script], cwd=work)
         path = pathlib.Path(f"/tmp/perf-{node.pid}.map")
         try:
-            wait_until(lambda: path.exists() and "*hot" in path.read_text(errors="replace"))
+            until(lambda: path.exists() and "*hot" in path.read_text(errors="replace"))
             found, _ = lint(node.pid, "--max-findings", "0")
             rules = {one["rule"] for one in found}
             assert rules <= {"PM111", "PM112"}, rules  # of freed code and builtins
@@ -265,13 +258,13 @@ def check_java():
     with tempfile.TemporaryDirectory() as work:
         source = pathlib.Path(work, "Main.java")
         source.write_text("public class Main { public static void main(String[] a) throws Exception"
-                          " { System.out.println(1); Thread.sleep(60000); } }")
+                          " { System.out.println(1); Thread.sleep(600000); } }")
         java = subprocess.Popen(["java", "-Xshare:auto", str(source)], stdout=subprocess.PIPE)
         path = pathlib.Path(f"/tmp/perf-{java.pid}.map")
         try:
             java.stdout.readline()
             subprocess.run(["jcmd", str(java.pid), "Compiler.perfmap"], stdout=subprocess.DEVNULL,
-                           check=True, timeout=30)
+                           check=True, timeout=HANG)
             expect("a JVM", java.pid, ["PM091"])
             os.utime(path, (time.time() - 100, time.time() - 100))
             found, _ = lint(java.pid)

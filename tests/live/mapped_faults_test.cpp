@@ -146,7 +146,7 @@ TEST_CASE("a living child does not prevent its parent from reopening the file", 
   REQUIRE(writer->close());
   ::usleep(1000);
   bool opened = false;
-  for (int tries = 0; tries < 1000 && !opened; ++tries) {  // until the child has started to run
+  for (int tries = 0; tries < 30'000 && !opened; ++tries) {  // until the child has started to run
     opened = MapWriter::open(path, kMapped).has_value();
     if (!opened) ::usleep(2000);
   }

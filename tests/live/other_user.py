@@ -21,6 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/support"))
 from named_frames import compare, run, skip
 from perf_record import PERF_RECORD
+from waiting import until
 
 PERFMAP = str(pathlib.Path(sys.argv[1]).resolve())
 USER = 65534
@@ -29,9 +30,8 @@ RECORD = [*PERF_RECORD, "-e", "cpu-clock:u", "-F", "499", "-g"]
 PROGRAM = """
 function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
 function words(n) { let s = ''; for (let i = 0; i < n; ++i) s += 'w' + (i * 7919 % n); return s.length; }
-const end = Date.now() + SECONDS * 1000;
 let sum = 0;
-while (Date.now() < end) sum += fib(18) + words(500);
+while (process.cpuUsage().user < SECONDS * 1e6) sum += fib(18) + words(500);
 console.log(process.pid, sum > 0);
 """
 
@@ -40,13 +40,6 @@ def node(work, flag, seconds):
     path = pathlib.Path(work, f"app{seconds}.js")
     path.write_text(PROGRAM.replace("SECONDS", str(seconds)))
     return [*AS_USER, "node", flag, "--interpreted-frames-native-stack", str(path)]
-
-
-def until(condition):
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def recorded_map(*options, cwd):

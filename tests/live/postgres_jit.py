@@ -56,7 +56,7 @@ def server(binaries, user, place, profiled):
         process = subprocess.Popen([*as_user(user), str(binaries / "postgres"), "-D", str(data), *options],
                                    stdout=log, stderr=log, env={**os.environ, **directory})
     try:
-        for _ in range(100):
+        for _ in range(2000):
             if (place / ".s.PGSQL.5432").exists() and "ready to accept" in (place / "log").read_text():
                 break
             time.sleep(0.1)

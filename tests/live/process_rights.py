@@ -80,7 +80,7 @@ class Process:
 
 
 def run(*arguments, status=(0, 1, 2)):
-    done = subprocess.run([PERFMAP, *map(str, arguments)], capture_output=True, text=True, timeout=20,
+    done = subprocess.run([PERFMAP, *map(str, arguments)], capture_output=True, text=True, timeout=200,
                           stdin=subprocess.DEVNULL)
     assert done.returncode in status, (arguments, done.returncode, done.stderr)
     return done.stdout + done.stderr

@@ -56,7 +56,7 @@ class CannotRecord(Exception):
 
 def run(*command, **options):
     return subprocess.run([str(part) for part in command], capture_output=True, text=True, check=True,
-                          errors="surrogateescape", timeout=60, **options).stdout
+                          errors="surrogateescape", timeout=200, **options).stdout
 
 
 def record(place):
@@ -68,7 +68,7 @@ def record(place):
     made = subprocess.run(
         [*PERF_RECORD, "-k", "mono", "-e", "cpu-clock", "-F", "499", "-g", "-o", data, "pypy3", program],
         env={**os.environ, "PYPYLOG": f"jit-log-opt,jit-backend,jit-summary:{log}"}, capture_output=True, text=True,
-        timeout=60)
+        timeout=200)
     if made.returncode != 0 or not data.exists():
         raise CannotRecord(f"perf record: {(made.stderr.strip().splitlines() or ['it says nothing'])[0]}")
     return log, data

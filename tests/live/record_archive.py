@@ -13,7 +13,9 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from waiting import HANG, until  # noqa: E402
 
 PERFMAP = str(pathlib.Path(sys.argv[1]).resolve())
 # A shell that names its own code, as a JIT would.
@@ -86,24 +88,17 @@ def others_refuse_them():
         assert pathlib.Path("run1.tar.zst").read_bytes() == before and not os.listdir("unpacked"), done
 
 
-def wait_until(condition):
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
 def nothing_remains_after_a_signal():
     os.mkfifo("pages")  # the output blocks until there is a reader
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         child = subprocess.Popen([PERFMAP, "stacks", "run1.tar.zst", "-o", "pages"], stderr=subprocess.PIPE)
-        wait_until(lambda: os.listdir("unpacked") and os.path.exists(
+        until(lambda: os.listdir("unpacked") and os.path.exists(
             f"unpacked/{os.listdir('unpacked')[0]}/recording.json"))
         directory = pathlib.Path("unpacked", os.listdir("unpacked")[0])
         assert directory.stat().st_mode & 0o777 == 0o700
         assert {file.stat().st_mode & 0o777 for file in directory.iterdir()} == {0o600}
         child.send_signal(number)
-        child.communicate(timeout=20)
+        child.communicate(timeout=HANG)
         assert child.returncode == -number and not os.listdir("unpacked"), (child.returncode, os.listdir("unpacked"))
     # A reader that closes the pipe: SIGPIPE.
     reading, writing = os.pipe()

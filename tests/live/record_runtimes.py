@@ -20,20 +20,21 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/support"))
-from recorded_programs import (JAVASCRIPT, PERFMAP, SHARES, check_nothing_left, measured_shares, read_manifest, run,
-                               skip_without_perf, stacks)
+from recorded_programs import (JAVASCRIPT, PERFMAP, SHARES, are_right, check_nothing_left, measured_shares,
+                               read_manifest, run, skip_without_perf, stacks)
+from waiting import HANG, until
 
 SECONDS = "3"
 PHP = "<?php\n" + "".join(
     f"function {name}($n) {{ $s = 0; for ($i = 0; $i < $n; $i++) {{ $s += ($i * 3) % 7; }} return $s; }}\n"
     for name in SHARES) + """
-$end = microtime(true) + (float)$argv[1];
+function used() { $all = getrusage(); return $all["ru_utime.tv_sec"] + 1e-6 * $all["ru_utime.tv_usec"]; }
+$end = used() + (float)$argv[1];
 $x = 0;
-while (microtime(true) < $end) { $x += hot50(2500000) + hot30(1500000) + hot20(1000000); }
+while (used() < $end) { $x += hot50(2500000) + hot30(1500000) + hot20(1000000); }
 echo $x > 0 ? "done true\\n" : "done false\\n";
 """
 CSHARP = "using System;\nusing System.Runtime.CompilerServices;\nclass Hot {\n" + "".join(
@@ -54,9 +55,9 @@ def {name}(n):
         s += i * 3 % 7
     return s
 """ for name in SHARES) + """
-end = time.time() + float(sys.argv[1])
+end = time.process_time() + float(sys.argv[1])
 x = 0
-while time.time() < end:
+while time.process_time() < end:
     x += hot50(5000000) + hot30(3000000) + hot20(2000000)
 print("done true" if x > 0 else "done false")
 """
@@ -129,8 +130,7 @@ def record(case, program, place):
     if "--measure" in sys.argv:
         return f"{line} ({whole})\n{done.stderr}"
     assert rooted >= case.rooted and named >= case.named, (line, done.stderr)
-    assert whole > 100, line
-    assert all(abs(shares[name] - share) <= 3 for name, share in SHARES.items()), line
+    assert whole > 100 and are_right(shares, whole), (line, whole)
     return line
 
 
@@ -159,17 +159,19 @@ def record_postgres(server, place):
         process = subprocess.Popen([*user, PERFMAP, "record", "-o", "rec", "--", str(server), "-D", str(cwd / "data"),
                                     *options], cwd=cwd, stdout=log, stderr=log)
         try:
-            until = time.monotonic() + 30
-            while "ready to accept" not in (said := (cwd / "log").read_text()):
-                assert process.poll() is None and time.monotonic() < until, said
-                time.sleep(0.05)
+            def is_ready():
+                said = (cwd / "log").read_text()
+                assert process.poll() is None, said
+                return "ready to accept" in said
+
+            until(is_ready, "PostgreSQL")
             subprocess.run(["psql", "-h", str(cwd), "-U", "postgres", "-At", "-q"], input=QUERY * 3, text=True, check=True,
                            stdout=subprocess.DEVNULL)
         finally:
             postmaster = cwd / "data/postmaster.pid"
             if postmaster.exists():
                 os.kill(int(postmaster.read_text().split()[0]), signal.SIGINT)
-            process.wait(timeout=60)
+            process.wait(timeout=HANG)
     said = (cwd / "log").read_text()
     assert process.returncode == 0 and "added -c jit_profiling_support=on" in said, said
     manifest = read_manifest(cwd / "rec")

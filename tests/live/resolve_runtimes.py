@@ -14,7 +14,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from waiting import HANG, processor_time, until  # noqa: E402
 
 PERFMAP, LIBRARY = sys.argv[1:3]
 LOOP = "function hot(n){let s=0;for(let i=0;i<n;i++)s+=i%7;return s} setInterval(()=>hot(1e5),1)"
@@ -58,7 +60,7 @@ def plainest(entries, address):
 def ask(pid, addresses):
     text = "".join(f"{a:x}\n" for a in addresses)
     done = subprocess.run([PERFMAP, "resolve", "-", "--pid", str(pid), "--format", "jsonl", "--no-demangle"], input=text,
-                          capture_output=True, text=True, timeout=120)
+                          capture_output=True, text=True, timeout=HANG)
     assert done.returncode == 0, done.stderr
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(answers) == len(addresses)
@@ -88,7 +90,7 @@ def check_files(what, pid, regions):
         return
     asked = [chance.randrange(b, e) for b, e, _ in regions for _ in range(60)]
     theirs = subprocess.run(["eu-addr2line", "-S", "-p", str(pid)], input="".join(f"0x{a:x}\n" for a in asked),
-                            capture_output=True, text=True, timeout=200).stdout.splitlines()[0::2]
+                            capture_output=True, text=True, timeout=HANG).stdout.splitlines()[0::2]
     assert len(theirs) == len(asked), what
     compared, others = 0, []
     for other, answer in zip(theirs, ask(pid, asked)):
@@ -114,10 +116,10 @@ def node(scratch):
     # V8 also writes logs to its working directory.
     with subprocess.Popen(["node", "--perf-basic-prof", "--interpreted-frames-native-stack", "-e", LOOP],
                           cwd=scratch) as process:
-        time.sleep(2)
-        os.kill(process.pid, 19)  # SIGSTOP, so that its map continues to match its memory
         path = f"/tmp/perf-{process.pid}.map"
         try:
+            until(lambda: processor_time(process.pid) > 1 and os.path.exists(path) and "hot" in open(path, errors="replace").read())
+            os.kill(process.pid, 19)  # SIGSTOP, so that its map continues to match its memory
             check("Node.js", process.pid, path)
         finally:
             process.kill()
@@ -127,12 +129,12 @@ def node(scratch):
 def jvm(scratch):
     with open(f"{scratch}/Loop.java", "w") as out:
         out.write(JAVA)
-    subprocess.run(["javac", "-d", scratch, f"{scratch}/Loop.java"], check=True, timeout=120)
+    subprocess.run(["javac", "-d", scratch, f"{scratch}/Loop.java"], check=True, timeout=HANG)
     with subprocess.Popen(["java", "-cp", scratch, "Loop"]) as process:
         path = f"/tmp/perf-{process.pid}.map"
         try:
-            time.sleep(3)
-            done = subprocess.run(["jcmd", str(process.pid), "Compiler.perfmap"], capture_output=True, text=True, timeout=60)
+            until(lambda: processor_time(process.pid) > 2)
+            done = subprocess.run(["jcmd", str(process.pid), "Compiler.perfmap"], capture_output=True, text=True, timeout=HANG)
             os.kill(process.pid, 19)
             if not os.path.exists(path):
                 print("skipped in part: JVM: it wrote no map:", done.stdout.strip().replace("\n", " "))

@@ -22,7 +22,7 @@ if os.geteuid() != 0:
 
 
 def run(*arguments, status):
-    done = subprocess.run([PERFMAP, *map(str, arguments)], capture_output=True, text=True, timeout=20,
+    done = subprocess.run([PERFMAP, *map(str, arguments)], capture_output=True, text=True, timeout=200,
                           stdin=subprocess.DEVNULL)
     assert done.returncode == status, (arguments, done.returncode, done.stdout, done.stderr)
     return done.stderr

@@ -178,7 +178,7 @@ TEST_CASE("a child compiles its own trampolines while the parent's threads compi
       const pid_t child = ::fork();
       if (child == 0) {
         ::signal(SIGALRM, SIG_DFL);
-        ::alarm(20);
+        ::alarm(60);
         ::_exit(code.compile() && code.entry() != nullptr ? 0 : 1);
       }
       const bool made = wait_for(child) == 0;

@@ -35,7 +35,7 @@ def check_blocked_on_output(*arguments):
     with run(*arguments) as child:
         child.stdout.read(4000)
         os.truncate("t.map", 1000)
-        rest, err = child.communicate(timeout=60)
+        rest, err = child.communicate(timeout=200)
         assert child.returncode == 2 and err == CUT, (arguments, child.returncode, err[-300:])
         return rest
 
@@ -50,7 +50,7 @@ def check_stream():
         assert child.stdout.readline() == f"{start} {name}+0x0 (t.map)\n"
         os.truncate("t.map", 1000)
         start = BIG.splitlines()[-2].split(" ")[0]
-        rest, err = child.communicate(start + "\n", timeout=60)
+        rest, err = child.communicate(start + "\n", timeout=200)
         assert rest == f"{start} [unknown] ([unknown])\n", rest
         assert child.returncode == 2 and err == CUT, (child.returncode, err)
 
@@ -67,7 +67,7 @@ def check_script():
         child.stdout.readline()
         os.truncate("t.map", 1000)
         text = sample.format(BIG.splitlines()[-2].split(" ")[0])
-        rest, err = child.communicate(text, timeout=60)
+        rest, err = child.communicate(text, timeout=200)
         assert rest == text, rest
         assert child.returncode == 2 and err == CUT, (child.returncode, err)
 

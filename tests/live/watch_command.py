@@ -8,6 +8,7 @@ import os
 import pathlib
 import resource
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -18,10 +19,11 @@ SCHEMAS = pathlib.Path(sys.argv[2])
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "support"))
 from json_schema import check
+from waiting import HANG
 
 
 def sleeper():
-    return subprocess.Popen(["sleep", "60"])
+    return subprocess.Popen(["sleep", "600"])
 
 
 def start(*arguments, tmp, **options):
@@ -31,7 +33,7 @@ def start(*arguments, tmp, **options):
 
 def run(*arguments, tmp):
     child = start(*arguments, tmp=tmp)
-    out, said = child.communicate(timeout=60)
+    out, said = child.communicate(timeout=HANG)
     return child.returncode, out, said
 
 
@@ -47,21 +49,22 @@ def watch_prints_entries_until_the_process_ends(tmp):
     time.sleep(0.3)
     append(path, "1000 10 one\n")
     assert watch.stdout.readline() == "1000 10 one\n"
-    slowest = 0.0
+    delays = []
     for number in range(10):
         began = time.monotonic()
         append(path, f"{number + 2}000 10 more\n")
         assert watch.stdout.readline() == f"{number + 2}000 10 more\n"
-        slowest = max(slowest, time.monotonic() - began)
+        delays.append(time.monotonic() - began)
         time.sleep(0.03)
     append(path, "f000 10 last\n")
     process.kill()
     process.wait()
-    out, said = watch.communicate(timeout=10)
+    out, said = watch.communicate(timeout=HANG)
     assert watch.returncode == 0 and out == "f000 10 last\n", (watch.returncode, out)
     assert "12 entries (" in said and "192 bytes of code" in said, said
-    print(f"an entry came after {slowest * 1000:.0f} ms at the latest")
-    assert slowest < 1, slowest  # 50 ms on an idle machine
+    usual = statistics.median(delays)
+    print(f"an entry came after {usual * 1000:.0f} ms, and after {max(delays) * 1000:.0f} ms at the latest")
+    assert usual < 1, delays  # 50 ms on an idle machine; a busy one may be late a few times
 
 
 def a_signal_ends_watch_with_totals(tmp):
@@ -71,7 +74,7 @@ def a_signal_ends_watch_with_totals(tmp):
         watch = start("watch", str(process.pid), tmp=tmp)
         assert watch.stdout.readline() == "1000 10 one\n"
         watch.send_signal(number)
-        _, said = watch.communicate(timeout=10)
+        _, said = watch.communicate(timeout=HANG)
         assert watch.returncode == 0 and "1 entry (" in said, (watch.returncode, said)
     process.kill()
     process.wait()
@@ -83,7 +86,7 @@ def a_closed_pipe_ends_watch(tmp):
     watch = start("watch", str(process.pid), tmp=tmp)
     assert watch.stdout.readline() == "1000 10 one\n"
     watch.stdout.close()
-    assert watch.wait(timeout=10) in (0, -signal.SIGPIPE)
+    assert watch.wait(timeout=HANG) in (0, -signal.SIGPIPE)
     watch.stderr.close()
     process.kill()
     process.wait()
@@ -97,7 +100,7 @@ def idle_watch_costs_little(tmp):
     watch = start("watch", "--new-only", str(process.pid), tmp=tmp)
     time.sleep(5)
     watch.send_signal(signal.SIGINT)
-    out, _ = watch.communicate(timeout=10)
+    out, _ = watch.communicate(timeout=HANG)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     print(f"5 s of nothing cost {used * 1000:.0f} ms")
@@ -113,16 +116,18 @@ def json_matches_its_schemas(tmp):
     dump = ROOT / "golden/info/snapshot/bundle/proc/42/root/opt/jit-3.dump"
     pathlib.Path(f"{tmp}/jit-{process.pid}.dump").write_bytes(dump.read_bytes())
     watch = start("watch", "--format", "jsonl", str(process.pid), tmp=tmp)
-    time.sleep(1)
+    events = []
+    while not {"found", "entry", "load"} <= {event["event"] for event in events}:
+        line = watch.stdout.readline()
+        assert line, events
+        events.append(json.loads(line))
     code, _, said = run("snapshot", str(process.pid), "-o", f"{tmp}/bundle", tmp=tmp)
     assert code == 0 and f"took a snapshot of process {process.pid} (sleep)" in said, said
     check_schema(json.loads(pathlib.Path(f"{tmp}/bundle/manifest.json").read_text()), "snapshot")
     process.kill()
     process.wait()
-    out, _ = watch.communicate(timeout=10)
-    events = [json.loads(line) for line in out.splitlines()]
-    assert {"found", "entry", "load"} <= {event["event"] for event in events}, events
-    for event in events:
+    out, _ = watch.communicate(timeout=HANG)
+    for event in events + [json.loads(line) for line in out.splitlines()]:
         check_schema(event, "watch")
     code, out, _ = run("tidy", f"{tmp}/bundle", tmp=tmp)
     assert code == 0 and " loaded\n" in out and " one " in out, out
@@ -154,7 +159,7 @@ def text_has_demangled_names(tmp):
     assert json.loads(watch.stdout.readline())["name"] == "_Z3fooi"
     process.kill()
     process.wait()
-    watch.communicate(timeout=10)
+    watch.communicate(timeout=HANG)
 
 
 FORKED = """
@@ -166,7 +171,7 @@ with open(f"{sys.argv[1]}/perf-{os.getpid()}.map", "w") as file:
 child = os.fork()
 if child:
     print(at, child, flush=True)
-time.sleep(60)
+time.sleep(600)
 """
 
 
@@ -187,7 +192,7 @@ def a_child_keeps_its_parents_names(tmp):
     os.kill(child, signal.SIGKILL)
     parent.kill()
     parent.wait()
-    _, said = watch.communicate(timeout=10)
+    _, said = watch.communicate(timeout=HANG)
     assert f"perf-{parent.pid}.map of process {parent.pid}, which forked this process" in said, said
     os.unlink(f"{tmp}/perf-{parent.pid}.map")
     code, out, said = run("resolve", f"{at + 4:x}", "-s", f"{tmp}/child", tmp=tmp)

@@ -15,7 +15,7 @@ import tempfile
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 MAP = "7f3529fcf759 b py::bar:/run/t.py\n7f3529fd0000 40 LazyCompile:*foo app.js:1\n"
-SECONDS = 20
+SECONDS = 200
 PROCESS = "4242"
 FUNCTION, MODULE = "malloc", "tally"  # without its ELF file, all names of the recording are that of the module
 # These change a shell, or a home directory.

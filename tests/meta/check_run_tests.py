@@ -18,7 +18,7 @@ add_test(sees-node "/bin/sh" "-c" "command -v node && command -v sed")
 
 # Each waits until the others have started.
 TOGETHER = "".join(f"""
-add_test({name} "/bin/sh" "-c" "touch {name}; for i in $(seq 200); do test -e a -a -e b -a -e c && exit 0; sleep 0.05; done; exit 1")
+add_test({name} "/bin/sh" "-c" "touch {name}; for i in $(seq 4000); do test -e a -a -e b -a -e c && exit 0; sleep 0.05; done; exit 1")
 """ for name in "abc")
 
 

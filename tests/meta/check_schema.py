@@ -132,7 +132,7 @@ for name in ("two-events", "cut-dwarf"):
 assert refuses({**document, "findings": [{"id": "clock"}]}, RECORDING)
 
 DOCTOR = load("perfmap.doctor-1")
-with subprocess.Popen(["sleep", "60"]) as sleeper:
+with subprocess.Popen(["sleep", "600"]) as sleeper:
     for pid in (os.getpid(), sleeper.pid):
         document = output("doctor", str(pid), "--format", "json")
         check(document, DOCTOR, DOCTOR)

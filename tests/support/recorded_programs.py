@@ -2,6 +2,7 @@
 """Programs that spend known shares of their time in three functions, recorded by `perfmap record`."""
 import concurrent.futures
 import json
+import math
 import os
 import pathlib
 import re
@@ -21,10 +22,11 @@ SCHEMA = json.loads((pathlib.Path(__file__).resolve().parents[2] /
 SHARES = {"hot50": 50, "hot30": 30, "hot20": 20}
 LOOP = "let s = 0; for (let i = 0; i < n; i++) { s += Math.sqrt(i) * i % 7 } return s"
 JAVASCRIPT = "".join(f"function {name}(n) {{ {LOOP} }}\n" for name in SHARES) + """
-const seconds = Number(process.argv[2]);
-const end = Date.now() + 1000 * seconds;
+// Of processor time, so that the number of samples does not depend on how busy the machine is.
+const seconds = Number(process.argv[2]), begin = process.cpuUsage().user;
+const enough = process.argv[3];  // a file that ends the program when it exists
 let x = 0;
-while (Date.now() < end) { x += hot50(2500000) + hot30(1500000) + hot20(1000000) }
+while (process.cpuUsage().user - begin < 1e6 * seconds && !(enough && require("fs").existsSync(enough))) { x += hot50(2500000) + hot30(1500000) + hot20(1000000) }
 console.log("done", x > 0);
 """
 
@@ -91,11 +93,15 @@ def measured_shares(directory, cwd):
     return {name: 100 * count / max(whole, 1) for name, count in found.items()}, whole
 
 
+def are_right(found, whole):
+    """Whether the shares are those of the programs: to 3 %, or as far as chance leads with so few samples (three standard
+    deviations)."""
+    return all(abs(found[name] - share) <= max(3, 3 * math.sqrt(share * (100 - share) / whole)) for name, share in SHARES.items())
+
+
 def check_shares(directory, cwd, what, least=100):
     found, whole = measured_shares(directory, cwd)
-    assert whole > least, (what, found, whole)
-    for name, share in SHARES.items():
-        assert abs(found[name] - share) <= 3, (what, name, found)
+    assert whole > least and are_right(found, whole), (what, found, whole)
 
 
 def totals(directory, cwd, comm):

@@ -198,7 +198,7 @@ void pass_stop(pid_t pid, int status) noexcept {
 
 std::string output_of(const std::string& path, std::span<const std::string_view> arguments) {
   constexpr std::size_t kMaxSize = 4096;
-  constexpr auto kMaxTime = std::chrono::seconds(5);
+  constexpr auto kMaxTime = std::chrono::seconds(30);  // on a busy machine, Erlang needs seconds
   std::array<int, 2> ends = {-1, -1};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {};
   const Descriptor output(ends[0]);

@@ -85,7 +85,7 @@ PERFMAP_API NamingPlan plan_naming(const NamingRequest& request);
 PERFMAP_API std::vector<std::string> environment_with(std::vector<std::string> environment,
                                                       const NamingPlan& plan);
 
-/// Runs a program for at most five seconds, and returns the beginning of its output and errors;
+/// Runs a program for at most half a minute, and returns the beginning of its output and errors;
 /// empty if it cannot be run. For NamingRequest::run.
 PERFMAP_API std::string output_of(const std::string& path,
                                   std::span<const std::string_view> arguments);

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT
+"""Waiting for what a busy machine does late: conditions in place of times, and the state of processes in /proc."""
+import os
+import pathlib
+import resource
+import time
+
+HANG = 200  # seconds, after which something hangs
+
+
+def until(condition, what=None):
+    """The first true value of the condition. `what`: of the message, if it never has one; may be a function."""
+    end = time.monotonic() + HANG
+    while not (found := condition()):
+        assert time.monotonic() < end, what() if callable(what) else what
+        time.sleep(0.01)
+    return found
+
+
+def proc_file(pid, name):
+    """A file of the process in /proc; empty if the process has ended."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/{name}").read_text(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def children_of(pid):
+    return [int(child) for child in proc_file(pid, f"task/{pid}/children").split()]
+
+
+def processor_time(pid):
+    """Seconds that the process has run."""
+    fields = proc_file(pid, "stat").rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK") if fields else 0
+
+
+def has_pending(pid, signal):
+    """Whether the process has not yet taken the signal. A second one would be the same for the kernel."""
+    masks = [int(line.split()[1], 16) for line in proc_file(pid, "status").splitlines() if line.startswith(("SigPnd:", "ShdPnd:"))]
+    return any(mask >> signal - 1 & 1 for mask in masks)
+
+
+def tracer_of(pid):
+    return next((int(line.split()[1]) for line in proc_file(pid, "status").splitlines() if line.startswith("TracerPid:")), 0)
+
+
+def costs_at_most(seconds):
+    """A preexec_fn: the command is killed when it has used so much processor time, however busy the machine is."""
+    return lambda: resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
