@@ -15,7 +15,7 @@ namespace {
 
 volatile std::sig_atomic_t interrupts = 0;
 volatile std::sig_atomic_t sent_signal = 0;  // to this process
-volatile std::sig_atomic_t had_ctrl_c = 0;   // which a terminal sends to the whole group
+volatile std::sig_atomic_t ctrl_cs = 0;      // which a terminal sends to the whole group
 volatile std::sig_atomic_t hangups = 0;
 
 /// What the handler of the fourth signal writes.
@@ -29,7 +29,7 @@ void handle(int signal, siginfo_t* info, void* /*context*/) {
   if (signal != SIGHUP || hangups == 1) interrupts = interrupts + 1;
   // A closed terminal sends SIGHUP to the leader of its session alone.
   const bool is_ctrl_c = (signal == SIGINT || signal == SIGQUIT) && info->si_code == SI_KERNEL;
-  if (is_ctrl_c) had_ctrl_c = 1;
+  if (is_ctrl_c) ctrl_cs = ctrl_cs + 1;
   if (!is_ctrl_c) sent_signal = signal;
   if (interrupts <= kMaxIgnored) return;
   [[maybe_unused]] const ssize_t written =
@@ -154,12 +154,13 @@ bool Watcher::pass_signal() {
 /// When the command ends, perf ends by itself, as the command did. perf that gets a signal ends by
 /// that one, and terminates the command.
 void Watcher::handle_signal() {
-  const int count = interrupts;  // two of them may have come while this program was busy
   const bool is_first = seen_ == 0;
-  seen_ = count;
+  seen_ = interrupts;
   const bool is_passed = pass_signal();
   if (is_first && is_passed) passed_ = Clock::now();
-  if (is_first && is_passed && count == 1) return;
+  // Two keys may have been pressed while this program was busy. What npm or timeout sends as well
+  // as the terminal is no second wish.
+  if (is_first && is_passed && ctrl_cs < 2) return;
   if (!stopped_) {
     stop_perf();
   } else if (Clock::now() - *stopped_ > kPatience) {
@@ -169,7 +170,7 @@ void Watcher::handle_signal() {
 
 /// A command may go on after Ctrl-C, which the user can repeat.
 void Watcher::lose_patience() {
-  if (had_ctrl_c == 0) return stop_perf();
+  if (ctrl_cs == 0) return stop_perf();
   const bool has_ended = watched_.command && !watched_.command->lives();  // perf may still write
   if (has_ended || std::exchange(is_told_, true)) return;
   console_.note(
@@ -203,7 +204,7 @@ void Watcher::wait_for_signaled() {
 InterruptGuard::InterruptGuard() {
   interrupts = 0;
   sent_signal = 0;
-  had_ctrl_c = 0;
+  ctrl_cs = 0;
   hangups = 0;
   last_words = "perfmap: error: ended by the fourth signal\n";
   struct sigaction action {};
