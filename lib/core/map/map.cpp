@@ -265,15 +265,26 @@ std::optional<Entry> parse_map_line(std::string_view line, const Location& at,
   return entry;
 }
 
+namespace {
+
+/// Random bytes have a line with two numbers in each few MiB, but hardly one of them is text.
+bool is_text(std::string_view line) noexcept {
+  const auto is_odd = [](char byte) {
+    return static_cast<unsigned char>(byte) < 0x20 && byte != '\t' && byte != '\r';
+  };
+  return std::none_of(line.begin(), line.end(), is_odd) && is_utf8(line);
+}
+
+}  // namespace
+
 StreamCheck check_map_start() {
   return [seen = std::size_t{0}](std::string_view begin) mutable -> Result<StreamStart> {
     while (seen < begin.size()) {
       const std::size_t newline = begin.find('\n', seen);
       if (newline == std::string_view::npos) break;  // the line goes on
       LineFault fault;
-      if (read_map_line(begin.substr(seen, newline - seen), seen, fault)) {
-        return StreamStart::accepted;
-      }
+      const std::string_view line = begin.substr(seen, newline - seen);
+      if (read_map_line(line, seen, fault) && is_text(line)) return StreamStart::accepted;
       seen = newline + 1;
     }
     return StreamStart::undecided;

@@ -123,8 +123,8 @@ class PERFMAP_API Map {
 PERFMAP_API std::optional<Entry> parse_map_line(std::string_view line, const Location& at,
                                                 Diagnostics& problems);
 
-/// Accepts a stream whose first lines have an entry among them, and stays undecided without one.
-/// For a stream that is read as a map whatever it looks like.
+/// Accepts a stream whose first lines have an entry of UTF-8 text without control bytes among them,
+/// and stays undecided without one. For a stream that is read as a map whatever it looks like.
 PERFMAP_API StreamCheck check_map_start();
 
 /// The size as written in `line`, from which parse_map_line() made `entry`; see

@@ -242,6 +242,13 @@ TEST_CASE("a stream is read to its end, up to a maximum", "[hostile]") {
   REQUIRE(!refused);
   CHECK(refused.error().code == Errc::unsupported);
   CHECK(std::stoul(refused.error().message) < 1'000'000);
+  // Lines that begin like entries by chance, as one in a few MiB of random bytes does.
+  for (const std::string_view line : {"1 2 \x01\n", "\x02\n1 2 \xff\n", "3,4,a\x1b[m\xc3\n"}) {
+    CHECK(check_map_start()(line) == StreamStart::undecided);
+  }
+  for (const std::string_view line : {"1 2 a\n", "\x01\n1 2 \xc3\xa9\r\n", "1 2\ta\n"}) {
+    CHECK(check_map_start()(line) == StreamStart::accepted);
+  }
   const StreamCheck map = check_map_start();
   const Result<Input> undecided = Input::open("/dev/zero", {.check_start = &map});
   REQUIRE(!undecided);
