@@ -11,8 +11,8 @@ how many tests passed, failed and were skipped in all builds. A test reports tha
 cases, cannot run here by a line that begins with "skipped:" or "skipped in part:", followed by the
 reason. Such lines count, too.
 
-Tests use the system's Python, for which apt has installed what they import. Tests start it two thousand times,
-and the script of a version manager would take twice as long each time.
+Tests use the system's Python, for which apt has installed what they import. They start it two thousand
+times, and the python3 of a version manager is a script that starts slowly.
 
 With PERFMAP_LIVE=off in the environment, tests find no real runtime and no browser in their PATH.
 """

@@ -14,8 +14,8 @@ namespace perfmap::app {
 namespace {
 
 volatile std::sig_atomic_t interrupts = 0;
-volatile std::sig_atomic_t sent_signal = 0;  // to this process
-volatile std::sig_atomic_t ctrl_cs = 0;      // which a terminal sends to the whole group
+volatile std::sig_atomic_t sent_signal = 0;   // to this process
+volatile std::sig_atomic_t ctrl_c_count = 0;  // which a terminal sends to the whole group
 volatile std::sig_atomic_t hangups = 0;
 
 /// What the handler of the fourth signal writes.
@@ -29,7 +29,7 @@ void handle(int signal, siginfo_t* info, void* /*context*/) {
   if (signal != SIGHUP || hangups == 1) interrupts = interrupts + 1;
   // A closed terminal sends SIGHUP to the leader of its session alone.
   const bool is_ctrl_c = (signal == SIGINT || signal == SIGQUIT) && info->si_code == SI_KERNEL;
-  if (is_ctrl_c) ctrl_cs = ctrl_cs + 1;
+  if (is_ctrl_c) ctrl_c_count = ctrl_c_count + 1;
   if (!is_ctrl_c) sent_signal = signal;
   if (interrupts <= kMaxIgnored) return;
   [[maybe_unused]] const ssize_t written =
@@ -158,9 +158,9 @@ void Watcher::handle_signal() {
   seen_ = interrupts;
   const bool is_passed = pass_signal();
   if (is_first && is_passed) passed_ = Clock::now();
-  // Two keys may have been pressed while this program was busy. What npm or timeout sends as well
-  // as the terminal is no second wish.
-  if (is_first && is_passed && ctrl_cs < 2) return;
+  // Two keys may have been pressed while this program was busy. A signal that npm or timeout sends
+  // beside the terminal is not a second request.
+  if (is_first && is_passed && ctrl_c_count < 2) return;
   if (!stopped_) {
     stop_perf();
   } else if (Clock::now() - *stopped_ > kPatience) {
@@ -170,7 +170,7 @@ void Watcher::handle_signal() {
 
 /// A command may go on after Ctrl-C, which the user can repeat.
 void Watcher::lose_patience() {
-  if (ctrl_cs == 0) return stop_perf();
+  if (ctrl_c_count == 0) return stop_perf();
   const bool has_ended = watched_.command && !watched_.command->lives();  // perf may still write
   if (has_ended || std::exchange(is_told_, true)) return;
   console_.note(
@@ -204,7 +204,7 @@ void Watcher::wait_for_signaled() {
 InterruptGuard::InterruptGuard() {
   interrupts = 0;
   sent_signal = 0;
-  ctrl_cs = 0;
+  ctrl_c_count = 0;
   hangups = 0;
   last_words = "perfmap: error: ended by the fourth signal\n";
   struct sigaction action {};

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""scripts/run_tests.py counts tests and skipped ones, hides runtimes, uses the system's Python, and runs three tests at a time for two
-processors. Checked on small tests."""
+"""scripts/run_tests.py counts tests and skipped ones, hides runtimes, uses the system's Python, and runs three tests
+at a time for two processors. Checked on small tests."""
 import os
 import pathlib
 import subprocess

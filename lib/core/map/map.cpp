@@ -267,7 +267,8 @@ std::optional<Entry> parse_map_line(std::string_view line, const Location& at,
 
 namespace {
 
-/// Random bytes have a line with two numbers in each few MiB, but hardly one of them is text.
+/// Random bytes have a line that begins with two numbers every few MiB, but hardly ever one that is
+/// text to its end.
 bool is_text(std::string_view line) noexcept {
   const auto is_odd = [](char byte) {
     return static_cast<unsigned char>(byte) < 0x20 && byte != '\t' && byte != '\r';
