@@ -62,7 +62,7 @@ _perfmap() {
   local command= literal= word
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case $command$word in
-      resolve|lint|tidy|merge|diff|info|convert|to-json|from-json|record|stacks|report|annotate|inject|doctor|watch|snapshot|gc|write|copy|pypylog|help|version|completions) command=$word ;;
+      record|report|stacks|annotate|inject|doctor|resolve|lint|tidy|merge|diff|info|convert|to-json|from-json|watch|snapshot|gc|write|copy|pypylog|help|version|completions) command=$word ;;
       ?*--) [[ $word == -- ]] && literal=1 ;;
     esac
   done
@@ -70,6 +70,148 @@ _perfmap() {
     COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return
   fi
   case $command in
+    record)
+      [[ $literal ]] || case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
+        --duration) COMPREPLY=(); return ;;
+        -o|--output) _perfmap_directories; return ;;
+        --runtime) COMPREPLY=(); return ;;
+        -F|--frequency) COMPREPLY=(); return ;;
+        --call-graph) COMPREPLY=(); return ;;
+        -e|--event) COMPREPLY=(); return ;;
+        --perf) compopt -o default; COMPREPLY=(); return ;;
+      esac
+      if [[ ! $literal && $current == -* ]]; then
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --all-children --duration -o|--output --archive --open --runtime -F|--frequency --call-graph --off-cpu --perf --propagate' '-p --pid -e --event'
+      else
+        COMPREPLY=()
+      fi ;;
+    report)
+      [[ $literal ]] || case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -m|--map) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
+        -s|--source) _perfmap_sources; return ;;
+        -i|--input) compopt -o default; COMPREPLY=(); return ;;
+        --recordings) compopt -o default; COMPREPLY=(); return ;;
+        --format) COMPREPLY=($(compgen -W 'text json csv github' -- "$current")); return ;;
+        -o|--output) compopt -o default; COMPREPLY=(); return ;;
+        --by) COMPREPLY=($(compgen -W 'function module thread process tier line runtime' -- "$current")); return ;;
+        --top) COMPREPLY=(); return ;;
+        --callers) COMPREPLY=(); return ;;
+        --callees) COMPREPLY=(); return ;;
+        --baseline) compopt -o default; COMPREPLY=(); return ;;
+        --threshold) COMPREPLY=(); return ;;
+        --fail-above) COMPREPLY=(); return ;;
+        --normalize) COMPREPLY=(); return ;;
+        -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
+        --tid) COMPREPLY=(); return ;;
+        --comm) COMPREPLY=(); return ;;
+        --event) COMPREPLY=(); return ;;
+        --from) COMPREPLY=(); return ;;
+        --to-time) COMPREPLY=(); return ;;
+        --max-stack) COMPREPLY=(); return ;;
+        --threads) COMPREPLY=(); return ;;
+        --map-dir) _perfmap_directories; return ;;
+        --symfs) _perfmap_directories; return ;;
+        --kallsyms) compopt -o default; COMPREPLY=(); return ;;
+      esac
+      if [[ ! $literal && $current == -* ]]; then
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --null --format -o|--output --by --top --self --total --callers --callees --threshold --fail-above --normalize --from --to-time --inlines --no-inlines --no-demangle --no-kernel --no-merge-tiers --max-stack --stitch --scan --jit-cfi --threads --map-dir --symfs --kallsyms --any-owner --debuginfod' '-m --map -j --jitdump -s --source -i --input --recordings --baseline -p --pid --tid --comm --event'
+      else
+        compopt -o default; COMPREPLY=()
+      fi ;;
+    stacks)
+      [[ $literal ]] || case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -m|--map) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
+        -s|--source) _perfmap_sources; return ;;
+        -i|--input) compopt -o default; COMPREPLY=(); return ;;
+        --recordings) compopt -o default; COMPREPLY=(); return ;;
+        --label) COMPREPLY=(); return ;;
+        --format) COMPREPLY=($(compgen -W 'folded perf-script speedscope firefox pprof html jsonl chrome otlp otlp-json' -- "$current")); return ;;
+        -o|--output) compopt -o default; COMPREPLY=(); return ;;
+        --baseline) compopt -o default; COMPREPLY=(); return ;;
+        --normalize) COMPREPLY=(); return ;;
+        -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
+        --tid) COMPREPLY=(); return ;;
+        --comm) COMPREPLY=(); return ;;
+        --event) COMPREPLY=(); return ;;
+        --from) COMPREPLY=(); return ;;
+        --to-time) COMPREPLY=(); return ;;
+        --max-stack) COMPREPLY=(); return ;;
+        --threads) COMPREPLY=(); return ;;
+        --map-dir) _perfmap_directories; return ;;
+        --symfs) _perfmap_directories; return ;;
+        --kallsyms) compopt -o default; COMPREPLY=(); return ;;
+      esac
+      if [[ ! $literal && $current == -* ]]; then
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --null --format -o|--output --normalize --from --to-time --lines --inlines --no-inlines --addresses --no-demangle --no-kernel --merge-tiers --code --with-pid --stats --max-stack --stitch --scan --jit-cfi --threads --map-dir --symfs --kallsyms --any-owner --debuginfod' '-m --map -j --jitdump -s --source -i --input --recordings --label --baseline -p --pid --tid --comm --event'
+      else
+        compopt -o default; COMPREPLY=()
+      fi ;;
+    annotate)
+      [[ $literal ]] || case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        --at) COMPREPLY=(); return ;;
+        --format) COMPREPLY=($(compgen -W 'text json html' -- "$current")); return ;;
+        -o|--output) compopt -o default; COMPREPLY=(); return ;;
+        -m|--map) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
+        -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
+        --tid) COMPREPLY=(); return ;;
+        --comm) COMPREPLY=(); return ;;
+        --event) COMPREPLY=(); return ;;
+        --from) COMPREPLY=(); return ;;
+        --to-time) COMPREPLY=(); return ;;
+        --map-dir) _perfmap_directories; return ;;
+        --symfs) _perfmap_directories; return ;;
+        --kallsyms) compopt -o default; COMPREPLY=(); return ;;
+      esac
+      if [[ ! $literal && $current == -* ]]; then
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --asm --source --both --at --format -o|--output --from --to-time --no-demangle --map-dir --symfs --kallsyms --any-owner --debuginfod' '-m --map -j --jitdump -p --pid --tid --comm --event'
+      elif _perfmap_has_argument '--color|--at|--format|-o|--output|-m|--map|-j|--jitdump|-p|--pid|--tid|--comm|--event|--from|--to-time|--map-dir|--symfs|--kallsyms'; then
+        COMPREPLY=()
+      else
+        COMPREPLY=()
+      fi ;;
+    inject)
+      [[ $literal ]] || case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -o|--output) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
+        --map-dir) _perfmap_directories; return ;;
+        --symfs) _perfmap_directories; return ;;
+        --elf-dir) _perfmap_directories; return ;;
+      esac
+      if [[ ! $literal && $current == -* ]]; then
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose -o|--output --map-dir --symfs --elf-dir --any-owner' '-j --jitdump'
+      elif _perfmap_has_argument '--color|-o|--output|-j|--jitdump|--map-dir|--symfs|--elf-dir'; then
+        COMPREPLY=()
+      else
+        compopt -o default; COMPREPLY=()
+      fi ;;
+    doctor)
+      [[ $literal ]] || case $previous in
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
+        -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
+        -m|--map) compopt -o default; COMPREPLY=(); return ;;
+        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
+        -s|--source) _perfmap_sources; return ;;
+        -i|--input) compopt -o default; COMPREPLY=(); return ;;
+        --format) COMPREPLY=($(compgen -W 'text json' -- "$current")); return ;;
+        --map-dir) _perfmap_directories; return ;;
+        --symfs) _perfmap_directories; return ;;
+      esac
+      if [[ ! $literal && $current == -* ]]; then
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --format --map-dir --symfs --runtimes --any-owner' '-p --pid -m --map -j --jitdump -s --source -i --input'
+      elif _perfmap_has_argument '--color|-p|--pid|-m|--map|-j|--jitdump|-s|--source|-i|--input|--format|--map-dir|--symfs'; then
+        COMPREPLY=()
+      else
+        _perfmap_sources
+      fi ;;
     resolve)
       [[ $literal ]] || case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
@@ -250,148 +392,6 @@ _perfmap() {
       else
         _perfmap_sources
       fi ;;
-    record)
-      [[ $literal ]] || case $previous in
-        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
-        --duration) COMPREPLY=(); return ;;
-        -o|--output) _perfmap_directories; return ;;
-        --runtime) COMPREPLY=(); return ;;
-        -F|--frequency) COMPREPLY=(); return ;;
-        --call-graph) COMPREPLY=(); return ;;
-        -e|--event) COMPREPLY=(); return ;;
-        --perf) compopt -o default; COMPREPLY=(); return ;;
-      esac
-      if [[ ! $literal && $current == -* ]]; then
-        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --all-children --duration -o|--output --archive --open --runtime -F|--frequency --call-graph --off-cpu --perf --propagate' '-p --pid -e --event'
-      else
-        COMPREPLY=()
-      fi ;;
-    stacks)
-      [[ $literal ]] || case $previous in
-        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        -m|--map) compopt -o default; COMPREPLY=(); return ;;
-        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
-        -s|--source) _perfmap_sources; return ;;
-        -i|--input) compopt -o default; COMPREPLY=(); return ;;
-        --recordings) compopt -o default; COMPREPLY=(); return ;;
-        --label) COMPREPLY=(); return ;;
-        --format) COMPREPLY=($(compgen -W 'folded perf-script speedscope firefox pprof html jsonl chrome otlp otlp-json' -- "$current")); return ;;
-        -o|--output) compopt -o default; COMPREPLY=(); return ;;
-        --baseline) compopt -o default; COMPREPLY=(); return ;;
-        --normalize) COMPREPLY=(); return ;;
-        -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
-        --tid) COMPREPLY=(); return ;;
-        --comm) COMPREPLY=(); return ;;
-        --event) COMPREPLY=(); return ;;
-        --from) COMPREPLY=(); return ;;
-        --to-time) COMPREPLY=(); return ;;
-        --max-stack) COMPREPLY=(); return ;;
-        --threads) COMPREPLY=(); return ;;
-        --map-dir) _perfmap_directories; return ;;
-        --symfs) _perfmap_directories; return ;;
-        --kallsyms) compopt -o default; COMPREPLY=(); return ;;
-      esac
-      if [[ ! $literal && $current == -* ]]; then
-        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --null --format -o|--output --normalize --from --to-time --lines --inlines --no-inlines --addresses --no-demangle --no-kernel --merge-tiers --code --with-pid --stats --max-stack --stitch --scan --jit-cfi --threads --map-dir --symfs --kallsyms --any-owner --debuginfod' '-m --map -j --jitdump -s --source -i --input --recordings --label --baseline -p --pid --tid --comm --event'
-      else
-        compopt -o default; COMPREPLY=()
-      fi ;;
-    report)
-      [[ $literal ]] || case $previous in
-        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        -m|--map) compopt -o default; COMPREPLY=(); return ;;
-        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
-        -s|--source) _perfmap_sources; return ;;
-        -i|--input) compopt -o default; COMPREPLY=(); return ;;
-        --recordings) compopt -o default; COMPREPLY=(); return ;;
-        --format) COMPREPLY=($(compgen -W 'text json csv github' -- "$current")); return ;;
-        -o|--output) compopt -o default; COMPREPLY=(); return ;;
-        --by) COMPREPLY=($(compgen -W 'function module thread process tier line runtime' -- "$current")); return ;;
-        --top) COMPREPLY=(); return ;;
-        --callers) COMPREPLY=(); return ;;
-        --callees) COMPREPLY=(); return ;;
-        --baseline) compopt -o default; COMPREPLY=(); return ;;
-        --threshold) COMPREPLY=(); return ;;
-        --fail-above) COMPREPLY=(); return ;;
-        --normalize) COMPREPLY=(); return ;;
-        -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
-        --tid) COMPREPLY=(); return ;;
-        --comm) COMPREPLY=(); return ;;
-        --event) COMPREPLY=(); return ;;
-        --from) COMPREPLY=(); return ;;
-        --to-time) COMPREPLY=(); return ;;
-        --max-stack) COMPREPLY=(); return ;;
-        --threads) COMPREPLY=(); return ;;
-        --map-dir) _perfmap_directories; return ;;
-        --symfs) _perfmap_directories; return ;;
-        --kallsyms) compopt -o default; COMPREPLY=(); return ;;
-      esac
-      if [[ ! $literal && $current == -* ]]; then
-        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --null --format -o|--output --by --top --self --total --callers --callees --threshold --fail-above --normalize --from --to-time --inlines --no-inlines --no-demangle --no-kernel --no-merge-tiers --max-stack --stitch --scan --jit-cfi --threads --map-dir --symfs --kallsyms --any-owner --debuginfod' '-m --map -j --jitdump -s --source -i --input --recordings --baseline -p --pid --tid --comm --event'
-      else
-        compopt -o default; COMPREPLY=()
-      fi ;;
-    annotate)
-      [[ $literal ]] || case $previous in
-        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        --at) COMPREPLY=(); return ;;
-        --format) COMPREPLY=($(compgen -W 'text json html' -- "$current")); return ;;
-        -o|--output) compopt -o default; COMPREPLY=(); return ;;
-        -m|--map) compopt -o default; COMPREPLY=(); return ;;
-        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
-        -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
-        --tid) COMPREPLY=(); return ;;
-        --comm) COMPREPLY=(); return ;;
-        --event) COMPREPLY=(); return ;;
-        --from) COMPREPLY=(); return ;;
-        --to-time) COMPREPLY=(); return ;;
-        --map-dir) _perfmap_directories; return ;;
-        --symfs) _perfmap_directories; return ;;
-        --kallsyms) compopt -o default; COMPREPLY=(); return ;;
-      esac
-      if [[ ! $literal && $current == -* ]]; then
-        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --asm --source --both --at --format -o|--output --from --to-time --no-demangle --map-dir --symfs --kallsyms --any-owner --debuginfod' '-m --map -j --jitdump -p --pid --tid --comm --event'
-      elif _perfmap_has_argument '--color|--at|--format|-o|--output|-m|--map|-j|--jitdump|-p|--pid|--tid|--comm|--event|--from|--to-time|--map-dir|--symfs|--kallsyms'; then
-        COMPREPLY=()
-      else
-        COMPREPLY=()
-      fi ;;
-    inject)
-      [[ $literal ]] || case $previous in
-        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        -o|--output) compopt -o default; COMPREPLY=(); return ;;
-        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
-        --map-dir) _perfmap_directories; return ;;
-        --symfs) _perfmap_directories; return ;;
-        --elf-dir) _perfmap_directories; return ;;
-      esac
-      if [[ ! $literal && $current == -* ]]; then
-        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose -o|--output --map-dir --symfs --elf-dir --any-owner' '-j --jitdump'
-      elif _perfmap_has_argument '--color|-o|--output|-j|--jitdump|--map-dir|--symfs|--elf-dir'; then
-        COMPREPLY=()
-      else
-        compopt -o default; COMPREPLY=()
-      fi ;;
-    doctor)
-      [[ $literal ]] || case $previous in
-        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
-        -p|--pid) COMPREPLY=(); _perfmap_pids; return ;;
-        -m|--map) compopt -o default; COMPREPLY=(); return ;;
-        -j|--jitdump) compopt -o default; COMPREPLY=(); return ;;
-        -s|--source) _perfmap_sources; return ;;
-        -i|--input) compopt -o default; COMPREPLY=(); return ;;
-        --format) COMPREPLY=($(compgen -W 'text json' -- "$current")); return ;;
-        --map-dir) _perfmap_directories; return ;;
-        --symfs) _perfmap_directories; return ;;
-      esac
-      if [[ ! $literal && $current == -* ]]; then
-        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --format --map-dir --symfs --runtimes --any-owner' '-p --pid -m --map -j --jitdump -s --source -i --input'
-      elif _perfmap_has_argument '--color|-p|--pid|-m|--map|-j|--jitdump|-s|--source|-i|--input|--format|--map-dir|--symfs'; then
-        COMPREPLY=()
-      else
-        _perfmap_sources
-      fi ;;
     watch)
       [[ $literal ]] || case $previous in
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$current")); return ;;
@@ -492,7 +492,7 @@ _perfmap() {
       elif _perfmap_has_argument '--color'; then
         COMPREPLY=()
       else
-        COMPREPLY=($(compgen -W 'resolve lint tidy merge diff info convert to-json from-json record stacks report annotate inject doctor watch snapshot gc write copy pypylog help version completions' -- "$current"))
+        COMPREPLY=($(compgen -W 'record report stacks annotate inject doctor resolve lint tidy merge diff info convert to-json from-json watch snapshot gc write copy pypylog help version completions' -- "$current"))
       fi ;;
     version)
       [[ $literal ]] || case $previous in
@@ -514,7 +514,7 @@ _perfmap() {
       else
         COMPREPLY=($(compgen -W 'bash zsh fish' -- "$current"))
       fi ;;
-    *) COMPREPLY=($(compgen -W 'resolve lint tidy merge diff info convert to-json from-json record stacks report annotate inject doctor watch snapshot gc write copy pypylog help version completions -V --version -h --help --color -q --quiet -v --verbose' -- "$current")) ;;
+    *) COMPREPLY=($(compgen -W 'record report stacks annotate inject doctor resolve lint tidy merge diff info convert to-json from-json watch snapshot gc write copy pypylog help version completions -V --version -h --help --color -q --quiet -v --verbose' -- "$current")) ;;
   esac
 }
 complete -F _perfmap perfmap

@@ -19,6 +19,12 @@
 /// its options, the heading of its group, summary.
 // clang-format off
 #define PERFMAP_COMMANDS(row) \
+  row("record", declare_record, "Recordings", "Record a program, with the names of its JIT code") \
+  row("report", declare_report, "Recordings", "Print which functions took the time of a recording") \
+  row("stacks", declare_stacks, "Recordings", "Print the named stacks of a perf recording") \
+  row("annotate", declare_annotate, "Recordings", "Print the samples of a function by instruction and source line") \
+  row("inject", declare_inject, "Recordings", "Rewrite a perf recording so that perf names JIT code") \
+  row("doctor", declare_doctor, "Recordings", "Find out why names of a process or recording are missing") \
   row("resolve", declare_resolve, "Names", "Name the code at addresses") \
   row("lint", declare_lint, "Maps and jitdumps", "Check maps and jitdumps, and fix them") \
   row("tidy", declare_tidy, "Maps and jitdumps", "Remove overlaps and duplicates from a map") \
@@ -28,12 +34,6 @@
   row("convert", declare_convert, "Maps and jitdumps", "Convert a map to another format") \
   row("to-json", declare_to_json, "Maps and jitdumps", "Print a map as JSON") \
   row("from-json", declare_from_json, "Maps and jitdumps", "Make a map from JSON") \
-  row("record", declare_record, "Recordings", "Record a program, with the names of its JIT code") \
-  row("stacks", declare_stacks, "Recordings", "Print the named stacks of a perf recording") \
-  row("report", declare_report, "Recordings", "Print which functions took the time of a recording") \
-  row("annotate", declare_annotate, "Recordings", "Print the samples of a function by instruction and source line") \
-  row("inject", declare_inject, "Recordings", "Rewrite a perf recording so that perf names JIT code") \
-  row("doctor", declare_doctor, "Recordings", "Find out why names of a process or recording are missing") \
   row("watch", declare_watch, "Processes", "Print the entries that a process writes to its map and jitdumps") \
   row("snapshot", declare_snapshot, "Processes", "Copy the map, jitdumps and build IDs of a process") \
   row("gc", declare_gc, "Processes", "Remove the files of dead processes from /tmp") \
