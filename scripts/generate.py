@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Generates files from the program: completions, sections of the manual pages,
-docs/diagnostics.md, and the table of runtimes in README.md.  generate.py PERFMAP MAN_OPTIONS [--check]
+"""Generates files from the program: completions, sections of the manual pages, docs/diagnostics.md,
+and the tables of runtimes in README.md and docs/runtimes.md.  generate.py PERFMAP MAN_OPTIONS [--check]
 
 With --check nothing is written: the names of files that would change are printed, and the exit
 status is 1 if there are any.
@@ -13,6 +13,10 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+GUIDES = {  # of docs/guides
+    ".NET": "dotnet.md", "CPython": "python.md", "Erlang/OTP": "erlang.md", "JVM (OpenJDK)": "java.md",
+    "Node.js (V8)": "node.md", "PHP": "php.md", "PostgreSQL (LLVM)": "postgresql.md", "PyPy": "pypy.md",
+    "Ruby (YJIT)": "ruby.md"}
 
 
 def run(*command):
@@ -31,18 +35,35 @@ def diagnostics(perfmap):
     return "".join(page)
 
 
+def runtimes(perfmap):
+    """Those that can name their code, as `perfmap doctor --runtimes` describes them."""
+    listed = json.loads(run(perfmap, "doctor", "--runtimes", "--format", "json"))["runtimes"]
+    assert GUIDES.keys() <= {one["name"] for one in listed}, "GUIDES has a runtime that the program does not know"
+    return [{**one, "tested": one["tested"] or "not tested"} for one in listed if one["start"] is not None]
+
+
+def with_table(page, heads, rows):
+    """The page with another table between its two comments."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    table = "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+    text, count = re.subn(r"(?s)(<!-- runtimes -->\n).*?(<!-- end of runtimes -->)",
+                          lambda found: f"{found[1]}{table}{found[2]}", (ROOT / page).read_text())
+    assert count == 1, f"{page} has no place for the table of runtimes"
+    return text
+
+
 def readme(perfmap):
-    """README.md with the table of runtimes."""
-    rows = ["| runtime | start it with | names | since | tested with |", "| --- | --- | --- | --- | --- |"]
-    for one in json.loads(run(perfmap, "doctor", "--runtimes", "--format", "json"))["runtimes"]:
-        if one["start"] is None:
-            continue  # it cannot name its code
-        start = f"`{one['start']}`"
-        rows.append(f"| {one['name']} | {start} | {one['names']} | {one['since']} | "
-                    f"{one['tested'] or 'not tested'} |")
-    table = "\n".join(rows)
-    return re.sub(r"(?s)(<!-- runtimes -->\n).*?(<!-- end of runtimes -->)",
-                  lambda found: f"{found[1]}{table}\n{found[2]}", (ROOT / "README.md").read_text())
+    """README.md with the runtimes that have a guide."""
+    rows = [[one["name"], one["since"], one["tested"], f"[{GUIDES[one['name']]}](docs/guides/{GUIDES[one['name']]})"]
+            for one in runtimes(perfmap) if one["name"] in GUIDES]
+    return with_table("README.md", ["runtime", "names since", "tested with", "guide"], rows)
+
+
+def runtimes_page(perfmap):
+    """docs/runtimes.md with all."""
+    rows = [[f"[{one['name']}](guides/{GUIDES[one['name']]})" if one["name"] in GUIDES else one["name"],
+             f"`{one['start']}`", one["names"], one["since"], one["tested"]] for one in runtimes(perfmap)]
+    return with_table("docs/runtimes.md", ["runtime", "start it with", "names", "since", "tested with"], rows)
 
 
 def manual_page(path, man_options):
@@ -64,6 +85,7 @@ def generated(perfmap, man_options):
     yield "completions/perfmap.fish", run(perfmap, "completions", "fish")
     yield "docs/diagnostics.md", diagnostics(perfmap)
     yield "README.md", readme(perfmap)
+    yield "docs/runtimes.md", runtimes_page(perfmap)
     for path in sorted((ROOT / "docs/man").glob("perfmap*.1.scd")):
         yield str(path.relative_to(ROOT)), manual_page(path, man_options)
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs the tour of README.md, prints it, and fails if a line differs: readme.py PERFMAP [PAGE]
+"""Runs the tour of docs/tour.md, prints it, and fails if a line differs: tour.py PERFMAP [PAGE]
 
 The commands of the console blocks, `$ COMMAND`, run in a copy of tests/wild/node; lines that begin
 with # are comments. A line `$ COMMAND &` starts a process, whose pid is $! in later lines, and 4242
-in what README.md shows. With PAGE, the flame graph page of the tour is copied there. With
-UPDATE_README=1 in the environment the outputs in README.md are rewritten instead.
+in what the page shows. With PAGE, the flame graph page of the tour is copied there. With
+UPDATE_TOUR=1 in the environment the outputs in docs/tour.md are rewritten instead.
 """
 import difflib
 import os
@@ -20,15 +20,14 @@ import tempfile
 from console_blocks import console_blocks, with_blocks
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-README = ROOT / "README.md"
+TOUR = ROOT / "docs/tour.md"
 SHOWN_PID = "4242"
 
 
 def copy_inputs(place):
     """Copies the input files with fixed modes, whatever the umask was: lint reports maps that
     others may write."""
-    for folder in ("node", "tally"):
-        shutil.copytree(ROOT / "tests/wild" / folder, place / folder, symlinks=True)
+    shutil.copytree(ROOT / "tests/wild/node", place / "node", symlinks=True)
     for path in (place, *place.rglob("*")):
         if not path.is_symlink():
             path.chmod(0o755 if path.is_dir() else 0o644)
@@ -65,7 +64,7 @@ class Shell:
 
 
 def tour(shell, text):
-    """(text before a block, the block in README.md, the block as it is now) of each."""
+    """(text before a block, the block in docs/tour.md, the block as it is now) of each."""
     for start, shown, lines in console_blocks(text):
         before = text[:start].rstrip()
         lead = before[before.rfind("\n\n") + 2:]
@@ -75,7 +74,7 @@ def tour(shell, text):
 
 def main():
     perfmap = pathlib.Path(sys.argv[1]).resolve()
-    text = README.read_text()
+    text = TOUR.read_text()
     fresh_blocks, differences, commands = [], 0, 0
     with tempfile.TemporaryDirectory() as scratch:
         shell = Shell(perfmap, copy_inputs(pathlib.Path(scratch).resolve()))
@@ -86,7 +85,7 @@ def main():
             if fresh != shown:
                 differences += 1
                 print("".join(difflib.unified_diff(shown.splitlines(True), fresh.splitlines(True),
-                                                   "README.md", "printed")))
+                                                   "docs/tour.md", "printed")))
         shell.close()
         page = shell.folder / "flame.html"
         if not page.exists():
@@ -95,13 +94,13 @@ def main():
         elif len(sys.argv) > 2:
             shutil.copy(page, sys.argv[2])
             print(f"the flame graph page: {pathlib.Path(sys.argv[2]).resolve()}\n")
-    if os.environ.get("UPDATE_README"):
-        README.write_text(with_blocks(text, fresh_blocks))
+    if os.environ.get("UPDATE_TOUR"):
+        TOUR.write_text(with_blocks(text, fresh_blocks))
         return 0
     if differences or not commands:
-        print("README.md does not show what the program prints (see above); UPDATE_README=1 rewrites it")
+        print("docs/tour.md does not show what the program prints (see above); UPDATE_TOUR=1 rewrites it")
         return 1
-    print(f"{commands} commands print what README.md shows")
+    print(f"{commands} commands print what docs/tour.md shows")
     return 0
 
 
