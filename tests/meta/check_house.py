@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Every command has golden cases, a manual page, completions and a change log line. The tree contains nothing
-unrelated to the project."""
+"""Every command has golden cases, a manual page, completions and a change log line. A test runs each script. The tree
+contains nothing unrelated to the project."""
+import ast
 import pathlib
 import re
 import shutil
@@ -24,9 +25,22 @@ def project_files():
 
 FILES = project_files()
 
+
+def text_of(path):
+    """Inputs of tests have any bytes."""
+    return path.read_text(errors="replace")
+
+
+def has_golden_case(command):
+    """A case of its own, or a row of the usage messages."""
+    folder, usages = ROOT / "tests/golden" / command, ROOT / "tests/golden/usage.table"
+    return any(folder.glob("*.case")) or any(folder.glob("*/cmd")) or (
+        usages.exists() and re.search(rf"(?m)^\$ perfmap {command}\b", text_of(usages)) is not None)
+
+
 for source in sorted((ROOT / "apps/perfmap").glob("cmd_*.cpp")):
     command = source.stem.removeprefix("cmd_").replace("_", "-")
-    if not any((ROOT / "tests/golden" / command).glob("*/cmd")):
+    if not has_golden_case(command):
         problems.append(f"{command}: no golden case")
     if not (ROOT / f"docs/man/perfmap-{command}.1.scd").exists():
         problems.append(f"{command}: no manual page")
@@ -41,7 +55,7 @@ for source in sorted((ROOT / "apps/perfmap").glob("cmd_*.cpp")):
 TYPE = re.compile(r"^(?:struct|class)(?: \[\[nodiscard\]\]| PERFMAP_API)? (\w+)(?: final)?(?: :[^;{]*)? \{", re.M)
 types = {}
 for header in (path for path in FILES if path.suffix == ".hpp" and path.relative_to(ROOT).parts[0] in ("lib", "apps")):
-    for name in TYPE.findall(header.read_text()):
+    for name in TYPE.findall(text_of(header)):
         if name in types:
             problems.append(f"{header.relative_to(ROOT)}: {name} is also a type of {types[name].relative_to(ROOT)}")
         types[name] = header
@@ -55,7 +69,7 @@ for path in FILES:
     name = str(path.relative_to(ROOT))
     is_input = name.startswith(INPUTS) and name.count("/") > 2 or name.startswith("completions/")
     if (path.suffix in LICENSED or path.name in ("CMakeLists.txt", "dev")) and not is_input:
-        if "SPDX-License-Identifier: MIT" not in "".join(path.read_text().splitlines(True)[:3]):
+        if "SPDX-License-Identifier: MIT" not in "".join(text_of(path).splitlines(True)[:3]):
             problems.append(f"{name}: none of its first three lines is SPDX-License-Identifier: MIT")
 
 rules = set(re.findall(r'"((?:PM|JD|XF|PL|DI)\d+)"', (ROOT / "lib/include/perfmap/rules.def").read_text()))
@@ -81,7 +95,7 @@ for folder, pattern in (("unit", "*_test.cpp"), ("property", "*_property.cpp")):
         if name not in [word.rstrip(")") for word in listed]:
             problems.append(f"tests/{folder}/{name} is not compiled")
         # Several are compiled as one; see tests/CMakeLists.txt.
-        if not re.search(rf"^namespace perfmap(::test)?::\w*{path.stem} {{$", path.read_text(), re.M):
+        if not re.search(rf"^namespace perfmap(::test)?::\w*{path.stem} {{$", text_of(path), re.M):
             problems.append(f"tests/{folder}/{name} has no namespace of its own, perfmap::{path.stem}")
 
 # An accepted mutant whose line has changed would be reported again.
@@ -92,6 +106,47 @@ for entry in re.split(r"\n\s*\n", (ROOT / "scripts/mutants-accepted.txt").read_t
     lines = (ROOT / path).read_text().splitlines() if (ROOT / path).is_file() else ()
     if original[2:] not in (line.strip() for line in lines):
         problems.append(f"scripts/mutants-accepted.txt: {path} has no line '{original[2:]}'")
+
+# The test that runs each script, or another file that uses it and is run by a test.
+SCRIPTS = {
+    "action.sh": "tests/meta/check_action.py",
+    "bare_root.sh": "tests/meta/check_bare_root.py",
+    "builds.py": "tests/meta/check_builds.py",
+    "check_layers.py": "tests/meta/CMakeLists.txt",
+    "console_blocks.py": "tests/meta/check_pages.py",
+    "generate.py": "tests/meta/CMakeLists.txt",
+    "house.py": "tests/meta/CMakeLists.txt",
+    "mutants-accepted.txt": "tests/meta/check_house.py",
+    "mutants.py": "tests/meta/check_mutants.py",
+    "mutations.py": "tests/meta/check_mutations.py",
+    "run_tests.py": "tests/meta/check_run_tests.py",
+    "tour.py": "tests/meta/CMakeLists.txt",
+    "unit_cases.py": "tests/meta/check_mutants.py",
+    "unity_groups.py": "tests/meta/check_unity_groups.py",
+}
+
+
+def code_of(path):
+    """Without the docstring, which may only mention a script."""
+    text = text_of(path)
+    if path.suffix != ".py":
+        return text
+    tree = ast.parse(text)
+    return "\n".join(ast.unparse(node) for node in tree.body[ast.get_docstring(tree) is not None:] if
+                     not (isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "SCRIPTS"))
+
+
+scripts = {path.name for path in FILES if path.parent == ROOT / "scripts"}
+problems += [f"scripts/{name}: check_house.py does not know which test runs it" for name in sorted(scripts - SCRIPTS.keys())]
+problems += [f"scripts/{name}: no such file" for name in sorted(SCRIPTS.keys() - scripts)]
+for name, test in SCRIPTS.items():
+    stem = name.split(".")[0]
+    if not (ROOT / test).is_file() or not re.search(
+            rf"(?<![\w-]){re.escape(name)}(?![\w-])|\b(import|from) {re.escape(stem)}\b", code_of(ROOT / test)):
+        problems.append(f"scripts/{name}: {test} does not run it")
+    elif not test.endswith("CMakeLists.txt") and test.rsplit("/", 1)[1] not in text_of(
+            (ROOT / test).parent / "CMakeLists.txt"):
+        problems.append(f"{test}: is not a test of {(ROOT / test).parent.name}/CMakeLists.txt")
 
 # Notes about the making of the text, or about one machine, do not help readers.
 FOREIGN = re.compile(r"\b(TODO|FIXME|XXX)\b|/work/|\bworktree\b|\bissue #?\d")
@@ -104,7 +159,7 @@ for path in FILES:
         problems.append(f"{name}: a log lies in the tree")
     if path.suffix not in TEXT or "/wild/" in name or not path.is_file():
         continue
-    for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+    for number, line in enumerate(text_of(path).splitlines(), 1):
         if found := FOREIGN.search(line):
             problems.append(f"{name}:{number}: says {found[0]}")
 

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT
+"""scripts/bare_root.sh --base: without rights or debootstrap the status is 77, a folder of others is left alone, and a root
+that exists is used again. Nothing is installed."""
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+SCRIPT = pathlib.Path(__file__).resolve().parent.parent.parent / "scripts/bare_root.sh"
+NEEDED = ("bash", "dirname", "readlink", "mkdir", "ls", "touch", "env")
+
+
+def stand_in(path, text):
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def answer(programs, place, uid):
+    stand_in(programs / "id", f"echo {uid}")
+    done = subprocess.run([shutil.which("bash"), SCRIPT, "--base", place], env={"PATH": str(programs)},
+                          capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+with tempfile.TemporaryDirectory() as scratch:
+    folder = pathlib.Path(scratch).resolve()
+    programs, place, others = folder / "bin", folder / "place", folder / "others"
+    for path in (programs, others):
+        path.mkdir()
+    for name in NEEDED:
+        (programs / name).symlink_to(shutil.which(name))
+    (others / "file").write_text("of others")
+
+    assert answer(programs, place, 1000) == (77, "", "bare-root: only root can make a root\n")
+    status, printed, said = answer(programs, place, 0)
+    assert (status, printed) == (77, "") and "needs debootstrap" in said, (status, printed, said)
+    assert not place.exists()
+    stand_in(programs / "debootstrap", "exit 1")
+    status, printed, said = answer(programs, others, 0)
+    assert status == 1 and "is neither empty nor of an earlier run" in said, (status, printed, said)
+    assert [path.name for path in others.iterdir()] == ["file"]
+    (place / "base").mkdir(parents=True)
+    (place / ".perfmap-bare-root").touch()
+    assert answer(programs, place, 0) == (0, f"{place}/base\n", "")
+print("4 runs of bare_root.sh")
