@@ -42,7 +42,7 @@ def check_dev(words):
     known = subprocess.run([ROOT / "dev", "help"], check=True, capture_output=True, text=True).stdout
     command, *rest = words
     assert re.search(rf"(?m)^  {command} ", known), f"./dev has no command {command}"
-    allowed = {"test": r"(release|asan|tsan)( (release|asan|tsan))*|", "fuzz": r"\d+|"}.get(command, "")
+    allowed = {"test": r"(live|asan|tsan|all)( (live|asan|tsan|all))*|", "fuzz": r"\d+|"}.get(command, "")
     assert re.fullmatch(allowed, " ".join(rest)), words
 
 
@@ -225,8 +225,8 @@ def check_listed(used):
 def check_the_runner(folder):
     """What the runner answers is what GitHub documents, and it refuses what it does not know."""
     machine = workflow.Machine(folder, folder, {}, github={"event_name": "push"})
-    contexts = machine.contexts(inputs={"a": "x", "empty": ""}, matrix={"runs": "asan"})
-    for text, value in (("${{ inputs.a }}-${{ matrix.runs }}", "x-asan"), ("${{ inputs.empty || 'other' }}", "other"),
+    contexts = machine.contexts(inputs={"a": "x", "empty": ""}, matrix={"tests": "asan"})
+    for text, value in (("${{ inputs.a }}-${{ matrix.tests }}", "x-asan"), ("${{ inputs.empty || 'other' }}", "other"),
                         ("${{ github.event_name == 'PUSH' && 1 || 2 }}", 1), ("${{ inputs.none }}", ""),
                         ("${{ !(inputs.a != 'x') }}", True), ("${{ format('{0}/{1}', inputs.a, 'it''s') }}", "x/it's")):
         assert machine.evaluate(text, contexts) == value, text
