@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT
-   Loaded with LD_PRELOAD, it lets a process see the file system as in an empty root that has only the
-   folder the process starts in, at the same path. Elsewhere no file, program, user, process or network
-   exists. run.py uses it, so that the result of a golden case does not depend on the machine.
+   Loaded with LD_PRELOAD, it lets a process see the file system as in an empty root that has only
+   the folder the process starts in, at the same path. Elsewhere no file, program, user, process or
+   network exists. run.py uses it, so that the result of a golden case does not depend on the
+   machine.
 
-   What remains visible is what the process itself needs: /dev/null and a few more devices, and its own
-   /proc/self. "/", /proc, /dev and the folders above the scratch folder exist, and are empty. Only calls of
-   this process's code are changed: what the dynamic loader and the C library open inside is not.
+   What remains visible is what the process itself needs: /dev/null and a few more devices, and its
+   own /proc/self. "/", /proc, /dev and the folders above the scratch folder exist, and are empty.
+   Only calls of this process's code are changed: what the dynamic loader and the C library open
+   inside is not.
 
-   check_empty_root.c tries each function. */
+   see_outside.c tries each function. A function that the program begins to use, and that takes a
+   path, belongs here and there. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -44,7 +47,8 @@ static char empty_folder[kMax]; /* what the folders above look like */
 
 __attribute__((constructor)) static void start(void) {
   const char* const folder = getenv("EMPTY_ROOT_FOLDER");
-  if (syscall(SYS_getcwd, scratch, sizeof scratch) <= 0 || folder == NULL || strlen(folder) >= kMax) {
+  if (syscall(SYS_getcwd, scratch, sizeof scratch) <= 0 || folder == NULL ||
+      strlen(folder) >= kMax) {
     static const char message[] = "empty_root: no EMPTY_ROOT_FOLDER, or no working directory\n";
     (void)!write(STDERR_FILENO, message, sizeof message - 1);
     _exit(125);
@@ -77,7 +81,7 @@ static const char* in_own_proc(const char* path) {
 }
 
 static int is_device(const char* path) {
-  static const char* const names[] = {"/dev/null",  "/dev/zero",    "/dev/full",  "/dev/random",
+  static const char* const names[] = {"/dev/null",  "/dev/zero",    "/dev/full",   "/dev/random",
                                       "/dev/stdin", "/dev/urandom", "/dev/stdout", "/dev/stderr"};
   for (size_t i = 0; i < sizeof names / sizeof *names; ++i)
     if (strcmp(path, names[i]) == 0) return 1;
@@ -87,7 +91,6 @@ static int is_device(const char* path) {
 static int is_visible(const char* path) {
   return is_below(path, scratch) || is_below(path, empty_folder) || in_own_proc(path) != NULL;
 }
-
 
 static int append(char* path, size_t* length, const char* name, size_t size) {
   if (*length + 1 + size >= kMax) return 0;
@@ -146,7 +149,8 @@ static int resolve(int at, const char* path, int follow, char* found) {
       continue;
     }
     if (size == 2 && next[0] == '.' && next[1] == '.') {
-      while (length > 0 && found[--length] != '/') {}
+      while (length > 0 && found[--length] != '/') {
+      }
       found[length] = 0;
       next += size;
       continue;
@@ -171,7 +175,8 @@ static int resolve(int at, const char* path, int follow, char* found) {
   return is_visible(found) || is_device(found) || is_empty_folder(found);
 }
 
-/* The path to use instead of PATH: itself, the empty folder, or NULL with errno if it does not exist. */
+/* The path to use instead of PATH: itself, the empty folder, or NULL with errno if it does not
+ * exist. */
 static const char* seen(int at, const char* path, int follow) {
   char found[kMax];
   if (path == NULL) errno = EFAULT;
@@ -195,7 +200,8 @@ static const char* changed(int at, const char* path, int follow) {
 
 #define NEXT(name) ((__typeof__(&(name)))dlsym(RTLD_NEXT, #name))
 
-/* TYPE NAME PARAMETERS, which fails with FAILURE if there is no PATH, and else is called with what follows. */
+/* TYPE NAME PARAMETERS, which fails with FAILURE if there is no PATH, and else is called with what
+ * follows. */
 #define HOOK(type, name, parameters, failure, look, at, path, follow, ...) \
   type name parameters {                                                   \
     path = look(at, path, follow);                                         \
@@ -207,19 +213,19 @@ static const char* changed(int at, const char* path, int follow) {
 #define CHANGE(name, parameters, at, follow, ...) \
   HOOK(int, name, parameters, -1, changed, at, path, follow, __VA_ARGS__)
 
-#define FOLLOWS(flags) (((flags) & AT_SYMLINK_NOFOLLOW) == 0)
+#define FOLLOWS(flags) (((flags)&AT_SYMLINK_NOFOLLOW) == 0)
 
 /* open() and its kin have a mode only with some flags. */
-#define OPEN(name, parameters, at, ...)                                             \
-  int name parameters {                                                             \
-    va_list more;                                                                   \
-    va_start(more, flags);                                                          \
+#define OPEN(name, parameters, at, ...)                                              \
+  int name parameters {                                                              \
+    va_list more;                                                                    \
+    va_start(more, flags);                                                           \
     const int has_mode = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE; \
-    const mode_t mode = has_mode ? va_arg(more, mode_t) : 0;                        \
-    va_end(more);                                                                   \
-    path = seen(at, path, (flags & O_NOFOLLOW) == 0);                               \
-    if (path == NULL) return -1;                                                    \
-    return NEXT(name)(__VA_ARGS__, mode);                                           \
+    const mode_t mode = has_mode ? va_arg(more, mode_t) : 0;                         \
+    va_end(more);                                                                    \
+    path = seen(at, path, (flags & O_NOFOLLOW) == 0);                                \
+    if (path == NULL) return -1;                                                     \
+    return NEXT(name)(__VA_ARGS__, mode);                                            \
   }
 OPEN(open, (const char* path, int flags, ...), AT_FDCWD, path, flags)
 OPEN(open64, (const char* path, int flags, ...), AT_FDCWD, path, flags)
@@ -238,18 +244,21 @@ int __open_2(const char* path, int flags) { return open(path, flags); }
 int __open64_2(const char* path, int flags) { return open64(path, flags); }
 int __openat_2(int at, const char* path, int flags) { return openat(at, path, flags); }
 int __openat64_2(int at, const char* path, int flags) { return openat64(at, path, flags); }
-LOOK(char*, __realpath_chk, (const char* path, char* to, size_t size), NULL, AT_FDCWD, 1, path, to, size)
-LOOK(ssize_t, __readlink_chk, (const char* path, char* to, size_t size, size_t room), -1, AT_FDCWD, 0, path, to,
-     size, room)
-LOOK(ssize_t, __readlinkat_chk, (int at, const char* path, char* to, size_t size, size_t room), -1, at, 0, at,
-     path, to, size, room)
+LOOK(char*, __realpath_chk, (const char* path, char* to, size_t size), NULL, AT_FDCWD, 1, path, to,
+     size)
+LOOK(ssize_t, __readlink_chk, (const char* path, char* to, size_t size, size_t room), -1, AT_FDCWD,
+     0, path, to, size, room)
+LOOK(ssize_t, __readlinkat_chk, (int at, const char* path, char* to, size_t size, size_t room), -1,
+     at, 0, at, path, to, size, room)
 
 CHANGE(creat, (const char* path, mode_t mode), AT_FDCWD, 1, path, mode)
 CHANGE(creat64, (const char* path, mode_t mode), AT_FDCWD, 1, path, mode)
 LOOK(FILE*, fopen, (const char* path, const char* mode), NULL, AT_FDCWD, 1, path, mode)
 LOOK(FILE*, fopen64, (const char* path, const char* mode), NULL, AT_FDCWD, 1, path, mode)
-LOOK(FILE*, freopen, (const char* path, const char* mode, FILE* file), NULL, AT_FDCWD, 1, path, mode, file)
-LOOK(FILE*, freopen64, (const char* path, const char* mode, FILE* file), NULL, AT_FDCWD, 1, path, mode, file)
+LOOK(FILE*, freopen, (const char* path, const char* mode, FILE* file), NULL, AT_FDCWD, 1, path,
+     mode, file)
+LOOK(FILE*, freopen64, (const char* path, const char* mode, FILE* file), NULL, AT_FDCWD, 1, path,
+     mode, file)
 LOOK(DIR*, opendir, (const char* path), NULL, AT_FDCWD, 1, path)
 LOOK(int, chdir, (const char* path), -1, AT_FDCWD, 1, path)
 
@@ -257,10 +266,10 @@ LOOK(int, stat, (const char* path, struct stat* facts), -1, AT_FDCWD, 1, path, f
 LOOK(int, stat64, (const char* path, struct stat64* facts), -1, AT_FDCWD, 1, path, facts)
 LOOK(int, lstat, (const char* path, struct stat* facts), -1, AT_FDCWD, 0, path, facts)
 LOOK(int, lstat64, (const char* path, struct stat64* facts), -1, AT_FDCWD, 0, path, facts)
-LOOK(int, fstatat, (int at, const char* path, struct stat* facts, int flags), -1, at, FOLLOWS(flags), at, path,
-     facts, flags)
-LOOK(int, fstatat64, (int at, const char* path, struct stat64* facts, int flags), -1, at, FOLLOWS(flags), at,
-     path, facts, flags)
+LOOK(int, fstatat, (int at, const char* path, struct stat* facts, int flags), -1, at,
+     FOLLOWS(flags), at, path, facts, flags)
+LOOK(int, fstatat64, (int at, const char* path, struct stat64* facts, int flags), -1, at,
+     FOLLOWS(flags), at, path, facts, flags)
 LOOK(int, statx, (int at, const char* path, int flags, unsigned mask, struct statx* facts), -1, at,
      FOLLOWS(flags), at, path, flags, mask, facts)
 LOOK(int, statfs, (const char* path, struct statfs* facts), -1, AT_FDCWD, 1, path, facts)
@@ -268,17 +277,19 @@ LOOK(int, statfs64, (const char* path, struct statfs64* facts), -1, AT_FDCWD, 1,
 LOOK(int, statvfs, (const char* path, struct statvfs* facts), -1, AT_FDCWD, 1, path, facts)
 LOOK(int, statvfs64, (const char* path, struct statvfs64* facts), -1, AT_FDCWD, 1, path, facts)
 LOOK(int, access, (const char* path, int mode), -1, AT_FDCWD, 1, path, mode)
-LOOK(int, faccessat, (int at, const char* path, int mode, int flags), -1, at, FOLLOWS(flags), at, path, mode,
-     flags)
+LOOK(int, faccessat, (int at, const char* path, int mode, int flags), -1, at, FOLLOWS(flags), at,
+     path, mode, flags)
 LOOK(ssize_t, readlink, (const char* path, char* to, size_t size), -1, AT_FDCWD, 0, path, to, size)
-LOOK(ssize_t, readlinkat, (int at, const char* path, char* to, size_t size), -1, at, 0, at, path, to, size)
+LOOK(ssize_t, readlinkat, (int at, const char* path, char* to, size_t size), -1, at, 0, at, path,
+     to, size)
 LOOK(char*, realpath, (const char* path, char* to), NULL, AT_FDCWD, 1, path, to)
 LOOK(char*, canonicalize_file_name, (const char* path), NULL, AT_FDCWD, 1, path)
-LOOK(ssize_t, getxattr, (const char* path, const char* name, void* to, size_t size), -1, AT_FDCWD, 1, path, name,
-     to, size)
-LOOK(ssize_t, lgetxattr, (const char* path, const char* name, void* to, size_t size), -1, AT_FDCWD, 0, path, name,
-     to, size)
-LOOK(int, inotify_add_watch, (int fd, const char* path, uint32_t mask), -1, AT_FDCWD, 1, fd, path, mask)
+LOOK(ssize_t, getxattr, (const char* path, const char* name, void* to, size_t size), -1, AT_FDCWD,
+     1, path, name, to, size)
+LOOK(ssize_t, lgetxattr, (const char* path, const char* name, void* to, size_t size), -1, AT_FDCWD,
+     0, path, name, to, size)
+LOOK(int, inotify_add_watch, (int fd, const char* path, uint32_t mask), -1, AT_FDCWD, 1, fd, path,
+     mask)
 
 CHANGE(mkdir, (const char* path, mode_t mode), AT_FDCWD, 0, path, mode)
 CHANGE(mkdirat, (int at, const char* path, mode_t mode), at, 0, at, path, mode)
@@ -290,34 +301,36 @@ CHANGE(remove, (const char* path), AT_FDCWD, 0, path)
 CHANGE(truncate, (const char* path, off_t size), AT_FDCWD, 1, path, size)
 CHANGE(truncate64, (const char* path, off64_t size), AT_FDCWD, 1, path, size)
 CHANGE(chmod, (const char* path, mode_t mode), AT_FDCWD, 1, path, mode)
-CHANGE(fchmodat, (int at, const char* path, mode_t mode, int flags), at, FOLLOWS(flags), at, path, mode, flags)
+CHANGE(fchmodat, (int at, const char* path, mode_t mode, int flags), at, FOLLOWS(flags), at, path,
+       mode, flags)
 CHANGE(chown, (const char* path, uid_t user, gid_t group), AT_FDCWD, 1, path, user, group)
 CHANGE(lchown, (const char* path, uid_t user, gid_t group), AT_FDCWD, 0, path, user, group)
-CHANGE(fchownat, (int at, const char* path, uid_t user, gid_t group, int flags), at, FOLLOWS(flags), at, path, user,
-       group, flags)
-CHANGE(utimensat, (int at, const char* path, const struct timespec times[2], int flags), at, FOLLOWS(flags), at, path,
-       times, flags)
+CHANGE(fchownat, (int at, const char* path, uid_t user, gid_t group, int flags), at, FOLLOWS(flags),
+       at, path, user, group, flags)
+CHANGE(utimensat, (int at, const char* path, const struct timespec times[2], int flags), at,
+       FOLLOWS(flags), at, path, times, flags)
 CHANGE(symlink, (const char* target, const char* path), AT_FDCWD, 0, target, path)
 CHANGE(symlinkat, (const char* target, int at, const char* path), at, 0, target, at, path)
 
-#define MOVE(name, parameters, from, to, ...)                                      \
-  int name parameters {                                                            \
+#define MOVE(name, parameters, from, to, ...)                                        \
+  int name parameters {                                                              \
     if (changed(from, path, 0) == NULL || changed(to, target, 0) == NULL) return -1; \
-    return NEXT(name)(__VA_ARGS__);                                                \
+    return NEXT(name)(__VA_ARGS__);                                                  \
   }
 MOVE(rename, (const char* path, const char* target), AT_FDCWD, AT_FDCWD, path, target)
-MOVE(renameat, (int from, const char* path, int to, const char* target), from, to, from, path, to, target)
-MOVE(renameat2, (int from, const char* path, int to, const char* target, unsigned flags), from, to, from, path, to,
-     target, flags)
+MOVE(renameat, (int from, const char* path, int to, const char* target), from, to, from, path, to,
+     target)
+MOVE(renameat2, (int from, const char* path, int to, const char* target, unsigned flags), from, to,
+     from, path, to, target, flags)
 MOVE(link, (const char* path, const char* target), AT_FDCWD, AT_FDCWD, path, target)
-MOVE(linkat, (int from, const char* path, int to, const char* target, int flags), from, to, from, path, to, target,
-     flags)
+MOVE(linkat, (int from, const char* path, int to, const char* target, int flags), from, to, from,
+     path, to, target, flags)
 
-/* The last six characters of a template are no part of a path yet. */
-#define TEMPORARY(type, name, failure, parameters, ...)    \
-  type name parameters {                                   \
+/* The template is changed by the call. */
+#define TEMPORARY(type, name, failure, parameters, ...)     \
+  type name parameters {                                    \
     if (changed(AT_FDCWD, path, 0) == NULL) return failure; \
-    return NEXT(name)(__VA_ARGS__);                        \
+    return NEXT(name)(__VA_ARGS__);                         \
   }
 TEMPORARY(char*, mkdtemp, NULL, (char* path), path)
 TEMPORARY(int, mkstemp, -1, (char* path), path)
@@ -341,11 +354,12 @@ int execvp(const char* file, char* const* arguments) { return execve(file, argum
 int execvpe(const char* file, char* const* arguments, char* const* environment) {
   return execve(file, arguments, environment);
 }
-#define SPAWN(name)                                                                              \
-  int name(pid_t* pid, const char* file, const posix_spawn_file_actions_t* actions,              \
-           const posix_spawnattr_t* attributes, char* const* arguments, char* const* environment) { \
-    if (!runs(file)) return ENOENT;                                                              \
-    return NEXT(name)(pid, file, actions, attributes, arguments, environment);                   \
+#define SPAWN(name)                                                                 \
+  int name(pid_t* pid, const char* file, const posix_spawn_file_actions_t* actions, \
+           const posix_spawnattr_t* attributes, char* const* arguments,             \
+           char* const* environment) {                                              \
+    if (!runs(file)) return ENOENT;                                                 \
+    return NEXT(name)(pid, file, actions, attributes, arguments, environment);      \
   }
 SPAWN(posix_spawn)
 SPAWN(posix_spawnp)
@@ -355,6 +369,15 @@ FILE* popen(const char* command, const char* mode) {
   (void)mode;
   errno = ENOENT;
   return NULL;
+}
+
+/* Libraries. The disassembler is a part of the program; what others would change depends on the
+ * machine. */
+
+void* dlopen(const char* file, int flags) {
+  static const char disassembler[] = "libcapstone.so.";
+  const int is_loaded = file == NULL || strncmp(file, disassembler, sizeof disassembler - 1) == 0;
+  return is_loaded ? NEXT(dlopen)(file, flags) : NEXT(dlopen)("/nonexistent", flags);
 }
 
 /* Processes: this one and its children. */
@@ -383,7 +406,8 @@ long syscall(long number, ...) {
     /* Inside a directory that is visible, the kernel stays in it. */
     const struct open_how* const how = (const struct open_how*)a[2];
     const int stays = (how->resolve & (RESOLVE_IN_ROOT | RESOLVE_BENEATH)) != 0;
-    const char* const path = seen((int)a[0], stays ? "." : (const char*)a[1], (how->flags & O_NOFOLLOW) == 0);
+    const char* const path =
+        seen((int)a[0], stays ? "." : (const char*)a[1], (how->flags & O_NOFOLLOW) == 0);
     if (path == NULL) return -1;
     if (!stays) a[1] = (long)path;
   } else if (number == SYS_pidfd_open && !is_own((pid_t)a[0])) {
@@ -413,10 +437,12 @@ static int reaches(const struct sockaddr* address) {
 int connect(int fd, const struct sockaddr* address, socklen_t size) {
   return reaches(address) ? NEXT(connect)(fd, address, size) : -1;
 }
-ssize_t sendto(int fd, const void* data, size_t length, int flags, const struct sockaddr* address, socklen_t size) {
+ssize_t sendto(int fd, const void* data, size_t length, int flags, const struct sockaddr* address,
+               socklen_t size) {
   return reaches(address) ? NEXT(sendto)(fd, data, length, flags, address, size) : -1;
 }
-int getaddrinfo(const char* node, const char* service, const struct addrinfo* hints, struct addrinfo** found) {
+int getaddrinfo(const char* node, const char* service, const struct addrinfo* hints,
+                struct addrinfo** found) {
   (void)node;
   (void)service;
   (void)hints;
@@ -426,19 +452,19 @@ int getaddrinfo(const char* node, const char* service, const struct addrinfo* hi
 
 /* Users and the machine. */
 
-#define NO_USER(type, name, key)      \
-  struct type* name(key what) {       \
-    (void)what;                       \
-    errno = 0;                        \
-    return NULL;                      \
-  }                                   \
+#define NO_USER(type, name, key)                                                            \
+  struct type* name(key what) {                                                             \
+    (void)what;                                                                             \
+    errno = 0;                                                                              \
+    return NULL;                                                                            \
+  }                                                                                         \
   int name##_r(key what, struct type* to, char* buffer, size_t size, struct type** found) { \
-    (void)what;                       \
-    (void)to;                         \
-    (void)buffer;                     \
-    (void)size;                       \
-    *found = NULL;                    \
-    return 0;                         \
+    (void)what;                                                                             \
+    (void)to;                                                                               \
+    (void)buffer;                                                                           \
+    (void)size;                                                                             \
+    *found = NULL;                                                                          \
+    return 0;                                                                               \
   }
 NO_USER(passwd, getpwnam, const char*)
 NO_USER(passwd, getpwuid, uid_t)

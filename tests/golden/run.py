@@ -112,7 +112,7 @@ class Runner:
     def environment(self, case):
         env = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         # ASan wants to be the first library.
-        env["ASAN_OPTIONS"] = env.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
+        env["ASAN_OPTIONS"] = ":".join(filter(None, [env.get("ASAN_OPTIONS"), "verify_asan_link_order=0"]))
         env |= {"PATH": "/nonexistent", "LANG": "C", "TZ": "UTC0", "PERFMAP_TMPDIR": "."}
         if self.options.preload:
             env |= {"LD_PRELOAD": str(self.options.preload), "EMPTY_ROOT_FOLDER": str(self.nothing)}
@@ -257,12 +257,13 @@ class Cases:
                                 for path in sorted(folder.glob("*.case"))]
             else:
                 raise CaseError(f"there is no case {file}, and no folder {folder}")
-        if not self.chosen:
-            raise CaseError(f"no cases: {names}")
 
     def usage_rows(self, name):
         self.table = self.table or Table("usage", (self.root / "usage.table").read_bytes(), self.root)
-        return [row for _, row in self.table.rows if name in ("usage", row.name)]
+        rows = [row for _, row in self.table.rows if name in ("usage", row.name)]
+        if not rows:
+            raise CaseError(f"no row of usage.table begins at line {name.removeprefix('usage:')}")
+        return rows
 
     def write(self, case, got):
         """The problems of an update."""
@@ -289,7 +290,8 @@ def options_of(arguments):
     parser.add_argument("--preload", help="the library of empty_root.c; '' lets commands see the machine "
                         "(default: that of PROGRAM's build)")
     parser.add_argument("--docs-uri", help="the documentation's URI in PROGRAM (default: that of its build)")
-    parser.add_argument("--golden", type=pathlib.Path, default=GOLDEN, help="the folder of cases (default: %(default)s)")
+    parser.add_argument("--golden", type=pathlib.Path, default=GOLDEN,
+                        help="the folder of cases (default: %(default)s)")
     parser.add_argument("program", metavar="PROGRAM")
     parser.add_argument("cases", metavar="CASE", nargs="*")
     options = parser.parse_args(arguments)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
    see_outside FILE FOLDER [PROGRAM SOCKET PORT PID]: prints the calls that see these, one per line.
-   tests/meta/check_golden.py runs it without empty_root.c, where it prints all, and with it, where it
-   must print none. */
+   tests/meta/check_golden.py runs it without empty_root.c, where it prints all, and with it, where
+   it must print none. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -153,7 +153,8 @@ static void change(const char* file, const char* folder) {
 }
 
 static void look_further(const char* program, const char* path, int port, pid_t pid) {
-  static const char* const names[] = {"execve", "execv", "execvp", "execvpe", "posix_spawn", "posix_spawnp"};
+  static const char* const names[] = {"execve",  "execv",       "execvp",
+                                      "execvpe", "posix_spawn", "posix_spawnp"};
   for (int i = 0; i < 6; ++i) SEES(names[i], starts(program, i));
   WORKS(system("exit 0"));
   FILE* const pipe = popen("exit 0", "r");
@@ -184,7 +185,8 @@ static void look_further(const char* program, const char* path, int port, pid_t 
   FINDS(getpwuid(0));
   FINDS(getgrnam("root"));
   FINDS(getgrgid(0));
-  SEES("getpwuid_r", getpwuid_r(0, &user, buffer, sizeof buffer, &user_found) == 0 && user_found != NULL);
+  SEES("getpwuid_r",
+       getpwuid_r(0, &user, buffer, sizeof buffer, &user_found) == 0 && user_found != NULL);
   struct utsname machine;
   SEES("gethostname", gethostname(name, sizeof name) == 0 && strcmp(name, "empty-root") != 0);
   SEES("uname", uname(&machine) == 0 && strcmp(machine.nodename, "empty-root") != 0);

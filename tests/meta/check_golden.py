@@ -23,8 +23,8 @@ checked = 0
 
 
 def outcome(script, text, *options, name="group/case", files={}, update=False, preload=""):
-    """Runs a case with a program that is `script`, or with the shell as the program. Returns the status, what run.py printed, and the case's
-    file afterwards."""
+    """Runs a case with a program that is `script`, or with the shell as the program. Returns the status, what
+    run.py printed, and the case's file afterwards."""
     global checked
     checked += 1
     with tempfile.TemporaryDirectory() as folder:
@@ -135,7 +135,8 @@ assert code == 1 and "make it a case" in said and left.decode() == USAGE, said
 
 # An update changes what differs, and nothing else. Afterwards the case passes.
 script = r"printf 'o\r\n\000'; printf e >&2; echo x > f; exit 5"
-text = "# Comment.\n$ perfmap  'a'\n\n=== input i escaped\n\\x41\n=== stdout\nold\n=== output f escaped\n\\x78\n=== output g\n"
+text = ("# Comment.\n$ perfmap  'a'\n\n=== input i escaped\n\\x41\n=== stdout\nold\n"
+        "=== output f escaped\n\\x78\n=== output g\n")
 code, said, left = outcome(script, text, update=True)
 assert code == 0, said
 expected = ("# Comment.\n$ perfmap  'a'\n\nexit 5\n=== input i escaped\n\\x41\n=== stdout escaped\no\\r\n\\x00\\\n"
@@ -143,7 +144,8 @@ expected = ("# Comment.\n$ perfmap  'a'\n\nexit 5\n=== input i escaped\n\\x41\n=
 assert left.decode() == expected, left
 assert outcome(script, left)[0] == 0
 _, _, left = outcome("echo new > f; printf '{}' > g.json", left, update=True)
-expected = "# Comment.\n$ perfmap  'a'\n\n=== input i escaped\n\\x41\n=== output f\nnew\n=== output g.json escaped\n{}\\\n"
+expected = ("# Comment.\n$ perfmap  'a'\n\n=== input i escaped\n\\x41\n=== output f\nnew\n"
+            "=== output g.json escaped\n{}\\\n")
 assert left.decode() == expected, left
 _, _, left = outcome("echo new > f", "$ perfmap\noutput f = shared/f\nexit 1\nleaves g\n", files={"shared/f": ""},
                      update=True)
@@ -151,8 +153,8 @@ assert left.decode() == "$ perfmap\n=== output f\nnew\n", left
 
 # The format has every byte. What is printed is read as the same, and printed the same.
 rng = random.Random(1)
-pieces = [bytes([byte]) for byte in range(256)] + [b"\n", b"\\", b"===", b"=== stdout\n", b" \n", b"\\x41", b"\r\n", b"$ ",
-                                                   "ü\u202e\u2028".encode(), b"#"]
+pieces = [*(bytes([byte]) for byte in range(256)), b"\n", b"\\", b"===", b"=== stdout\n", b" \n", b"\\x41", b"\r\n",
+          b"$ ", "ü\u202e\u2028".encode(), b"#"]
 for number in range(2000):
     data = b"".join(rng.choice(pieces) for _ in range(rng.randrange(20))) if number else bytes(range(256))
     name = b"".join(rng.choice(pieces) for _ in range(rng.randrange(1, 9))).decode(errors="surrogateescape")
@@ -170,10 +172,15 @@ for number in range(2000):
     assert [row.stream("stderr") for _, row in table.rows] == [data, b"second\n"], table.print()
 for line in ("a b", "  a  'b c' ", r"""a\ b "c \" \a" ''""", "a'b'\"c\"d", "#a b"):
     assert words(line) == shlex.split(line), line
-for text, why in (("$ perfmap 'a\n", "not closed"), ("# nothing\n", "there is no line"), ("$ perfmap\nexti 1\n", "exti 1"),
-                  ("$ perfmap\n=== stdoot\n", "no section stdoot"), ("$ perfmap\n=== stdout\n=== stdout\n", "two sections"),
-                  ("$ perfmap\n=== stdout escaped\n\\q\n", r"no escape \q"), ("$ perfmap\n=== input\n", "no section input"),
-                  ("$ perfmap\n=== stdout\na", "does not end"), ("$ perfmap\n$ perfmap\n", "$ perfmap")):
+for text, why in (("$ perfmap 'a\n", "not closed"),
+                  ("# nothing\n", "there is no line"),
+                  ("$ perfmap\nexti 1\n", "exti 1"),
+                  ("$ perfmap\n$ perfmap\n", "$ perfmap"),
+                  ("$ perfmap\n=== stdoot\n", "no section stdoot"),
+                  ("$ perfmap\n=== input\n", "no section input"),
+                  ("$ perfmap\n=== stdout\n=== stdout\n", "two sections"),
+                  ("$ perfmap\n=== stdout\na", "does not end"),
+                  ("$ perfmap\n=== stdout escaped\n\\q\n", r"no escape \q")):
     try:
         Case("wrong", text.encode(), GOLDEN)
     except CaseError as error:
@@ -184,12 +191,14 @@ for text, why in (("$ perfmap 'a\n", "not closed"), ("# nothing\n", "there is no
 # No file of tests/golden is forgotten.
 cases = {path: Case(path.stem, path.read_bytes(), GOLDEN) for path in sorted(GOLDEN.glob("*/*.case"))}
 assert all(case.print() == path.read_bytes() for path, case in cases.items())
-used = {path for case in cases.values() for path in [*case.inputs.values(), *case.outputs.values(), case.stdin_path] if path}
+used = {path for case in cases.values()
+        for path in [*case.inputs.values(), *case.outputs.values(), case.stdin_path]}
 used |= {f"{folder}/{path.relative_to(GOLDEN / folder)}" for case in cases.values() for folder in case.folders
          for path in (GOLDEN / folder).rglob("*")}
 inputs = {str(path.relative_to(GOLDEN)) for path in (GOLDEN / "inputs").rglob("*") if path.is_file()}
 assert inputs <= used, f"inputs of no case: {sorted(inputs - used)}"
-others = [path for path in GOLDEN.glob("*/*") if path not in cases and path.parent.name not in ("inputs", "__pycache__")]
+others = [path for path in GOLDEN.glob("*/*")
+          if path not in cases and path.parent.name not in ("inputs", "__pycache__")]
 assert not others, f"neither cases nor inputs: {others}"
 
 # Commands see nothing outside of their folder.
@@ -215,7 +224,9 @@ def seen(folder, path, preload):
     with socket.socket(socket.AF_UNIX) as local, socket.create_server(("127.0.0.1", 0)) as server:
         local.bind(f"{folder}/outside/socket")
         local.listen()
-        environment = {"PATH": "/bin"} | ({"LD_PRELOAD": EMPTY_ROOT, "EMPTY_ROOT_FOLDER": f"{folder}/nothing"} if preload else {})
+        environment = {"PATH": "/bin"}
+        if preload:
+            environment |= {"LD_PRELOAD": EMPTY_ROOT, "EMPTY_ROOT_FOLDER": f"{folder}/nothing"}
         ran = subprocess.run([SEE_OUTSIDE, f"{path}/file", path, f"{path}/true", f"{path}/socket",
                               str(server.getsockname()[1]), str(os.getpid())], cwd=root / "scratch",
                              capture_output=True, text=True, env=environment)
@@ -227,10 +238,11 @@ with tempfile.TemporaryDirectory() as folder:
     folder = os.path.realpath(folder)
     calls = set(re.findall(r"^  (?:OPENS|WORKS|FINDS)\((.*)\);$|^  SEES\(\"(.*)\", ",
                            (GOLDEN / "see_outside.c").read_text(), re.M))
-    for path in (f"{folder}/outside", "../outside", "link", "upwards", "folder/../../outside", "/proc/self/cwd/../outside",
-                 f"/proc/self/root{folder}/outside", f"{folder}/scratch/../outside", f"/usr/../{folder}/outside"):
+    for path in (f"{folder}/outside", "../outside", "link", "upwards", "folder/../../outside",
+                 "/proc/self/cwd/../outside", f"/proc/self/root{folder}/outside",
+                 f"{folder}/scratch/../outside", f"/usr/../{folder}/outside"):
         everything = seen(folder, path, preload=False)
-        assert len(everything) >= len(calls) - 2, set(a or b for a, b in calls) - set(everything)
+        assert {a or b for a, b in calls} <= {*everything}, {a or b for a, b in calls} - {*everything}
         assert not (through := seen(folder, path, preload=True)), (path, through)
         checked += 2
 print(f"{checked} runs")
