@@ -79,8 +79,10 @@ class Scratch:
             self.place(name, b"link to " + os.fsencode(target)).symlink_to(target)
 
     def place(self, name, data):
-        if name in self.inputs or ".." in name.split("/"):
-            raise CaseError(f"there are two inputs {name}, or it is outside")
+        if name in self.inputs:
+            raise CaseError(f"there are two inputs {name}")
+        if name.startswith("/") or ".." in name.split("/"):
+            raise CaseError(f"an input is outside of the scratch folder: {name}")
         self.inputs[name] = data
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -90,6 +92,8 @@ class Scratch:
         path = self.place(name, data)
         if source is not None and source.is_symlink():
             path.symlink_to(os.readlink(source))
+        elif name.endswith("/"):
+            path.mkdir()
         else:
             path.write_bytes(data)
             # The umask of the checkout has no effect on commands.

@@ -98,6 +98,7 @@ passes('[ "$(echo *)" = "a b" ] && /bin/cat a b',
        "input a = shared/f\n=== input b escaped\nb\\\n=== stdout escaped\na\nb\\\n", files={"shared/f": "a\n"})
 fails("there is no file", "", "input a = shared/missing\n")
 fails("there is no folder", "", "with shared\n")
+fails("outside of the scratch folder: ../a", "", "=== input ../a\n")
 fails("two inputs a", "", "input a = shared/f\n=== input a\n", files={"shared/f": ""})
 
 # Files that the command leaves.
