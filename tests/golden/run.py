@@ -1,16 +1,21 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs one golden case: run.py PROGRAM CASE SCRATCH
+"""Runs golden cases: run.py [OPTION]... PROGRAM [CASE]...
 
-A case is a folder with `cmd` (the arguments, quoted as for a shell), its input files, and any of
-`stdin`, `stdout`, `stderr` and `exit`. A missing file means empty, or 0. All bytes are compared.
-The command runs in a copy of the folder, together with the files of those folders of tests/ that
-`with` names, one per line. If there is a file `timed`, seconds at the ends of lines of stderr are
-compared as "0.000 s". The URI of the documentation is compared as "file:///DOCS". Files in
-`expected/` are compared with the files that the command left, and `expected/NAME.decoded` with the
-text that decoded.py makes of NAME. With UPDATE_GOLDEN=1 in the environment, the expected files are
-rewritten instead of compared: read the diff before you commit it.
+A CASE is COMMAND/NAME, COMMAND for all cases of its folder, `usage` for usage.table, or usage:LINE for one
+of its rows; by default all cases run. case_file.py describes the files. A new case needs only the line
+'$ perfmap ...' and its inputs: with UPDATE_GOLDEN=1 in the environment, what the program does is written
+into the cases instead of compared. Read the diff before you commit it.
+
+The command runs in a folder that has only the inputs, and sees nothing else of the machine (empty_root.c)
+and few environment variables. Exit status, output, and each file that the command writes or changes are
+compared, all bytes. The URI of the documentation is compared as "file:///DOCS".
 """
+import argparse
+import concurrent.futures
+import copy
 import difflib
+import json
 import os
 import pathlib
 import re
@@ -18,54 +23,155 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 
-TESTS = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(TESTS / "golden"))
-DECODED = ".decoded"
+GOLDEN = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(GOLDEN))
+import decoded
+from case_file import Case, CaseError, Table, quoted
+
 HERE = b"this machine"  # how messages refer to the machine of the test
+PASSED_ON = ("LD_LIBRARY_PATH", "ASAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS")
+SECONDS = 300
 MOST_LINES = 60
 WIDTH = 160
 
 
-def copy(folder, scratch):
-    shutil.copytree(folder, scratch, symlinks=True, dirs_exist_ok=True)
+def files_of(folder):
+    """Files and links below FOLDER by their relative names; empty folders have a name that ends in "/"."""
+    found = {}
+    for parent, folders, files in os.walk(folder):
+        links = [name for name in folders if os.path.islink(os.path.join(parent, name))]
+        prefix = os.path.relpath(parent, folder) + "/" if parent != str(folder) else ""
+        found |= {prefix + name: pathlib.Path(parent, name) for name in files + links}
+        if not files and not folders and prefix:
+            found[prefix] = pathlib.Path(parent)
+    return found
 
 
-def same_modes(scratch):
-    """Resets file modes, so that the umask of the checkout has no effect on commands."""
-    for path in [scratch, *scratch.rglob("*")]:
-        if not path.is_symlink():
-            path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
+def contents(path):
+    """The bytes of a file, and the target of a link."""
+    if path.is_symlink():
+        return b"link to " + os.readlink(os.fsencode(path))
+    return b"" if path.is_dir() else path.read_bytes()
 
 
-def run(program, case, scratch):
-    shutil.rmtree(scratch, ignore_errors=True)
-    copy(case, scratch)
-    if (case / "with").exists():
-        for folder in (case / "with").read_text().split():
-            copy(TESTS / folder, scratch)
-    same_modes(scratch)
-    stdin = case / "stdin"
-    with open(stdin if stdin.exists() else os.devnull, "rb") as source:
-        done = subprocess.run([program, *shlex.split((case / "cmd").read_text())], cwd=scratch, stdin=source,
-                              capture_output=True, env=os.environ | {"PERFMAP_TMPDIR": "."}, umask=0o022)
-    stderr = done.stderr
-    docs = os.environ.get("PERFMAP_DOCS_URI")
-    stdout = done.stdout.replace(docs.encode(), b"file:///DOCS") if docs else done.stdout
-    if (case / "timed").exists():
-        stderr = re.sub(rb"\b\d+\.\d{3} s$", b"0.000 s", stderr, flags=re.M)
-    return {"stdout": stdout, "stderr": stderr, "exit": b"%d\n" % done.returncode}
+class Scratch:
+    """The folder that the command of a case sees."""
+
+    def __init__(self, case, folder):
+        self.folder = folder
+        self.inputs = {}  # name: contents
+        folder.mkdir(parents=True)
+        for name in case.folders:
+            if not (case.root / name).is_dir():
+                raise CaseError(f"{case.name}: there is no folder {case.root / name}")
+            for file, path in files_of(case.root / name).items():
+                self.add(file, contents(path), path)
+        for name, source in case.inputs.items():
+            path = case.root / source
+            if not path.is_file():
+                raise CaseError(f"{case.name}: there is no file {path}")
+            self.add(name, path.read_bytes(), path)
+        for name, data in case.named("input").items():
+            self.add(name, data)
+        for name, target in case.links.items():
+            self.place(name, b"link to " + os.fsencode(target)).symlink_to(target)
+
+    def place(self, name, data):
+        if name in self.inputs:
+            raise CaseError(f"there are two inputs {name}")
+        if name.startswith("/") or ".." in name.split("/"):
+            raise CaseError(f"an input is outside of the scratch folder: {name}")
+        self.inputs[name] = data
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def add(self, name, data, source=None):
+        path = self.place(name, data)
+        if source is not None and source.is_symlink():
+            path.symlink_to(os.readlink(source))
+        elif name.endswith("/"):
+            path.mkdir()
+        else:
+            path.write_bytes(data)
+            # The umask of the checkout has no effect on commands.
+            path.chmod(0o755 if source is not None and source.stat().st_mode & 0o100 else 0o644)
+
+    def changes(self):
+        """Files that are new or changed, by name, and the names of inputs that are gone."""
+        files = {name: contents(path) for name, path in files_of(self.folder).items()}
+        return ({name: data for name, data in files.items() if self.inputs.get(name) != data},
+                [name for name in self.inputs if name not in files and not name.endswith("/")])
 
 
-def left(scratch, name):
-    """The bytes for expected/NAME, or None."""
-    path = scratch / name.removesuffix(DECODED)
-    if not path.is_file():
-        return None
-    if name.endswith(DECODED):
-        import decoded
-        return decoded.text_of(path.name, path.read_bytes()).encode()
-    return path.read_bytes()
+class Runner:
+    def __init__(self, options, work):
+        self.options, self.work = options, work
+        self.program = pathlib.Path(options.program).resolve()
+        self.nothing = work / "nothing"
+        self.nothing.mkdir()
+
+    def environment(self, case):
+        env = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        # ASan wants to be the first library.
+        env["ASAN_OPTIONS"] = ":".join(filter(None, [env.get("ASAN_OPTIONS"), "verify_asan_link_order=0"]))
+        env |= {"PATH": "/nonexistent", "LANG": "C", "TZ": "UTC0", "PERFMAP_TMPDIR": "."}
+        if self.options.preload:
+            env |= {"LD_PRELOAD": str(self.options.preload), "EMPTY_ROOT_FOLDER": str(self.nothing)}
+        return env | case.environment
+
+    def run(self, case):
+        """What the command did: bytes by name, as in expectations()."""
+        folder = self.work / re.sub("[/:]", ".", case.name)
+        scratch = Scratch(case, folder / "scratch")
+        stdin = folder / "stdin"
+        stdin.write_bytes((case.root / case.stdin_path).read_bytes() if case.stdin_path else case.stream("stdin"))
+        has_stdin = case.stdin_path or any(section.title == ("stdin",) for section in case.sections)
+        with open(stdin if has_stdin else os.devnull, "rb") as source:
+            done = subprocess.run([self.program, *case.command], cwd=scratch.folder, stdin=source,
+                                  capture_output=True, env=self.environment(case), timeout=SECONDS)
+        stdout, stderr = done.stdout, done.stderr
+        if self.options.docs_uri:
+            stdout = stdout.replace(self.options.docs_uri.encode(), b"file:///DOCS")
+        if case.timed:
+            stderr = re.sub(rb"\b\d+\.\d{3} s$", b"0.000 s", stderr, flags=re.M)
+        got = {"exit": b"%d\n" % done.returncode, "stdout": stdout, "stderr": stderr}
+        written, gone = scratch.changes()
+        for name in case.outputs.keys() | case.named("output").keys():
+            if name in scratch.inputs and name not in gone:
+                written.setdefault(name, scratch.inputs[name])
+        for name, data in written.items():
+            kind = kind_of(case, name)
+            if kind == "decoded":
+                data = decoded.text_of(name, data).encode()
+            got[f"{kind} {name}"] = b"" if kind == "leaves" else data
+        got |= {f"removed {name}": b"" for name in gone}
+        shutil.rmtree(folder)
+        return got
+
+
+def kind_of(case, name):
+    """How the file NAME that the command left is compared; a new one as it is read best."""
+    if name in case.left:
+        return "leaves"
+    if name in case.named("decoded"):
+        return "decoded"
+    is_new = name not in case.outputs and name not in case.named("output")
+    return "decoded" if is_new and name.endswith((".pb", ".html")) else "output"
+
+
+def expectations(case):
+    expected = {"exit": b"%d\n" % case.exit, "stdout": case.stream("stdout"), "stderr": case.stream("stderr")}
+    expected |= {f"output {name}": (case.root / path).read_bytes() for name, path in case.outputs.items()}
+    expected |= {f"{kind} {name}": data for kind in ("output", "decoded") for name, data in case.named(kind).items()}
+    return expected | {f"leaves {name}": b"" for name in case.left}
+
+
+def differences(expected, got):
+    """The names of what differs."""
+    return [name for name in {**expected, **got} if expected.get(name) != got.get(name)]
 
 
 def shown(data):
@@ -80,56 +186,161 @@ def shown(data):
     return lines
 
 
-def difference(name, expected, got):
-    diff = list(difflib.unified_diff(shown(expected), shown(got), f"expected {name}", f"got {name}",
-                                     lineterm="", n=2))
+def describe(name, expected, got):
+    """Why NAME is a problem, as text."""
+    if name.startswith("removed "):
+        return f"{name.removeprefix('removed ')} was removed"
+    if name not in got:
+        return f"{name.split(' ', 1)[1]} was not written"
+    unexpected = [] if name in expected else [f"{name.split(' ', 1)[1]} was written, and the case has no '{name}'"]
+    diff = list(difflib.unified_diff(shown(expected.get(name, b"")), shown(got[name]), f"expected {name}",
+                                     f"got {name}", lineterm="", n=2))
     cut = [f"... {len(diff) - MOST_LINES} more lines"] if len(diff) > MOST_LINES else []
-    return "\n".join([f"{name} differs"] + diff[:MOST_LINES] + cut)
+    return "\n".join([*(unexpected or [f"{name} differs"]), *diff[:MOST_LINES], *cut])
 
 
-def check(case, got, scratch):
-    """The differences, as texts."""
-    problems = []
+def problems(case, got):
+    expected = expectations(case)
+    found = [describe(name, expected, got) for name in differences(expected, got)]
     if HERE in got["stderr"]:
-        problems.append("stderr tells about this machine: elsewhere it differs (--kallsyms /dev/null?)")
-    for name, data in got.items():
-        path = case / name
-        expected = path.read_bytes() if path.exists() else b"0\n" if name == "exit" else b""
-        if data != expected:
-            problems.append(difference(name, expected, data))
-    for path in expected_files(case):
-        name = str(path.relative_to(case / "expected"))
-        data = left(scratch, name)
-        if data is None:
-            problems.append(f"{name} was not written")
-        elif data != path.read_bytes():
-            problems.append(difference(name, path.read_bytes(), data))
-    return problems
+        found.append("stderr tells about this machine: elsewhere it differs (--kallsyms /dev/null?)")
+    return found
 
 
-def expected_files(case):
-    return [path for path in sorted((case / "expected").rglob("*")) if path.is_file()]
+def unnoticed_changes(case, got):
+    """Expectations of a case that passes, of which one byte can be changed without a difference."""
+    unnoticed = []
+    for name, data in expectations(case).items():
+        if name.startswith("leaves "):
+            continue
+        altered = copy.deepcopy(case)
+        if name == "exit":
+            altered.exit += 1
+        else:
+            middle = len(data) // 2
+            kind, _, file = name.partition(" ")
+            altered.outputs.pop(file, None)
+            altered.set((kind, file) if file else (kind,),
+                        data[:middle] + bytes(b ^ 1 for b in data[middle:middle + 1] or b"\x00") + data[middle + 1:])
+        if differences(expectations(altered), got) != [name]:
+            unnoticed.append(f"{name}: a changed byte is not noticed")
+    return unnoticed
 
 
-def update(case, got, scratch):
-    for name, data in got.items():
-        (case / name).unlink(missing_ok=True)
-        if data != (b"0\n" if name == "exit" else b""):
-            (case / name).write_bytes(data)
-    for path in expected_files(case):
-        data = left(scratch, str(path.relative_to(case / "expected")))
-        path.unlink() if data is None else path.write_bytes(data)
+def update(case, got):
+    """Makes GOT the expectation of the case. Sections that are right remain as they are."""
+    expected = expectations(case)
+    for name in differences(expected, got):
+        kind, _, file = name.partition(" ")
+        if name == "exit":
+            status = int(got[name])
+            case.set_line(["exit"], f"exit {status}" if status else None)
+        elif kind == "leaves":
+            case.set_line(["leaves", file], None)
+        elif kind != "removed":
+            case.set_line([kind, file, "="], None)
+            data = got.get(name)
+            case.set((kind, file) if file else (kind,), data if data or file and data is not None else None)
+
+
+class Cases:
+    """The chosen cases, and the files they are from."""
+
+    def __init__(self, names, root=GOLDEN):
+        self.root = root
+        self.table = None
+        self.chosen = []
+        for name in names or [*sorted(path.name for path in root.iterdir() if any(path.glob("*.case"))), "usage"]:
+            folder, file = root / name, root / f"{name}.case"
+            if name.partition(":")[0] == "usage":
+                self.chosen += self.usage_rows(name)
+            elif file.is_file():
+                self.chosen.append(Case(name, file.read_bytes(), root))
+            elif folder.is_dir():
+                self.chosen += [Case(f"{name}/{path.stem}", path.read_bytes(), root)
+                                for path in sorted(folder.glob("*.case"))]
+            else:
+                raise CaseError(f"there is no case {file}, and no folder {folder}")
+
+    def usage_rows(self, name):
+        self.table = self.table or Table("usage", (self.root / "usage.table").read_bytes(), self.root)
+        rows = [row for _, row in self.table.rows if name in ("usage", row.name)]
+        if not rows:
+            raise CaseError(f"no row of usage.table begins at line {name.removeprefix('usage:')}")
+        return rows
+
+    def write(self, case, got):
+        """The problems of an update."""
+        if case.name.startswith("usage:"):
+            if (got["exit"], got["stdout"], len(got)) != (b"2\n", b"", 3):
+                return [f"this is no message about wrong usage: make it a case\n{got}"]
+            self.table.set_message(case, got["stderr"])
+        else:
+            update(case, got)
+            (self.root / f"{case.name}.case").write_bytes(case.print())
+        return [f"{name} cannot be expected" for name in got if name.startswith("removed ")]
+
+    def finish(self):
+        if self.table:
+            (self.root / "usage.table").write_bytes(self.table.print())
+
+
+def options_of(arguments):
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0], epilog=__doc__.split("\n\n", 1)[1],
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("-j", "--jobs", type=int, default=2, help="how many cases run at a time (default: 2)")
+    parser.add_argument("--self-check", action="store_true",
+                        help="also check that each case would notice a changed byte of each expectation")
+    parser.add_argument("--preload", help="the library of empty_root.c; '' lets commands see the machine "
+                        "(default: that of PROGRAM's build)")
+    parser.add_argument("--docs-uri", help="the documentation's URI in PROGRAM (default: that of its build)")
+    parser.add_argument("--golden", type=pathlib.Path, default=GOLDEN,
+                        help="the folder of cases (default: %(default)s)")
+    parser.add_argument("program", metavar="PROGRAM")
+    parser.add_argument("cases", metavar="CASE", nargs="*")
+    options = parser.parse_args(arguments)
+    # tests/golden/CMakeLists.txt writes it.
+    settings = pathlib.Path(options.program).resolve().parent.parent.parent / "tests/golden/settings.json"
+    known = json.loads(settings.read_text()) if settings.is_file() else {}
+    if options.preload is None and "preload" not in known:
+        parser.error(f"there is no {settings}: build the target empty_root, or give --preload and --docs-uri")
+    options.preload = known["preload"] if options.preload is None else options.preload
+    options.docs_uri = options.docs_uri or known.get("docs_uri")
+    return options
 
 
 def main():
-    program, case, scratch = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
-    got = run(program, case, scratch)
-    if os.environ.get("UPDATE_GOLDEN"):
-        update(case, got, scratch)
-        return 0
-    problems = check(case, got, scratch)
-    print("\n\n".join(problems), end="\n" if problems else "")
-    return 1 if problems else 0
+    options = options_of(sys.argv[1:])
+    os.umask(0o022)
+    updates = bool(os.environ.get("UPDATE_GOLDEN"))
+    try:
+        cases = Cases(options.cases, options.golden.resolve())
+    except CaseError as error:
+        sys.exit(f"run.py: {error}")
+    with tempfile.TemporaryDirectory(prefix="golden-") as work, \
+            concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        runner = Runner(options, pathlib.Path(work).resolve())
+
+        def outcome(case):
+            try:
+                got = runner.run(case)
+            except (CaseError, OSError, ValueError, AssertionError, subprocess.TimeoutExpired) as error:
+                return [f"{type(error).__name__}: {error}"]
+            if updates:
+                return cases.write(case, got)
+            return problems(case, got) or (unnoticed_changes(case, got) if options.self_check else [])
+
+        failed = 0
+        for case, found in zip(cases.chosen, pool.map(outcome, cases.chosen)):
+            if found:
+                failed += 1
+                again = shlex.join([*sys.argv[:len(sys.argv) - len(options.cases)], case.name])
+                print(f"FAILED: {case.name}: perfmap {' '.join(map(quoted, case.command))}", *found,
+                      f"To run it again: {again}", sep="\n\n", end="\n\n", flush=True)
+    if updates:
+        cases.finish()
+    print(f"cases: {len(cases.chosen) - failed} passed, {failed} failed")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

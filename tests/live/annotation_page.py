@@ -23,7 +23,7 @@ perfmap = pathlib.Path(sys.argv[1]).resolve()
 scratch = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
 browser = browser_or_skip(scratch.name)
 TALLY = ROOT / "tests/wild/tally"
-HOSTILE = ROOT / "tests/golden/annotate/html-hostile-source"
+HOSTILE = ROOT / "tests/golden/inputs/hostile-tally.c"
 NODE = ROOT / "tests/wild/node"
 ADDRESS = 0x7f5bf9fca4c0  # of sampled code in perf-683.data
 
@@ -110,7 +110,8 @@ pages = {
 }
 work = pathlib.Path(scratch.name, "hostile")
 shutil.copytree(TALLY, work)
-shutil.copytree(HOSTILE / "srv", work / "srv", dirs_exist_ok=True)
+(work / "srv/tally").mkdir(parents=True, exist_ok=True)
+shutil.copy(HOSTILE, work / "srv/tally/tally.c")
 pages["hostile"] = page("hostile", "perf.data", "digits", "--symfs", ".", cwd=work)
 
 check_bounds()

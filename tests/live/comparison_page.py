@@ -20,7 +20,7 @@ signal.alarm(850)
 scratch = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
 page = pathlib.Path(scratch.name) / "page.html"
 browser = browser_or_skip(scratch.name)
-CASE = ROOT / "tests/golden/report/baseline"
+INPUTS = ROOT / "tests/golden/inputs"
 
 
 def stacks(new, old, *options):
@@ -78,13 +78,13 @@ def save(name):
 
 
 old_selfs, new_selfs = {}, {}
-for line in stacks(CASE / "new.pb", CASE / "old.pb", "--format", "jsonl").stdout.decode().splitlines():
+for line in stacks(INPUTS / "new.pb", INPUTS / "old.pb", "--format", "jsonl").stdout.decode().splitlines():
     one = json.loads(line)
     leaf = one["frames"][0]["name"]
     old_selfs[leaf] = old_selfs.get(leaf, 0) + one["old_samples"]
     new_selfs[leaf] = new_selfs.get(leaf, 0) + one["new_samples"]
 totals = sum(old_selfs.values()), sum(new_selfs.values())
-stacks(CASE / "new.pb", CASE / "old.pb", "-o", page)
+stacks(INPUTS / "new.pb", INPUTS / "old.pb", "-o", page)
 
 browser.size(1280, 900)  # large enough that the options are not folded
 # The difference comes first; both colours are there, and none in the views of one recording.
@@ -124,10 +124,10 @@ assert len(shown) > 3 and by_change == sorted(by_change, reverse=True), shown
 save("table")
 # A function changed here if it did in the report.
 for options in (["--normalize", "none"], ["--normalize", "parse"], []):
-    report = subprocess.run([sys.argv[1], "report", CASE / "new.pb", "--baseline", CASE / "old.pb", "--format", "json", *options],
+    report = subprocess.run([sys.argv[1], "report", INPUTS / "new.pb", "--baseline", INPUTS / "old.pb", "--format", "json", *options],
                             capture_output=True, check=True)
     marks = {one["name"]: "▲" if one["change"] in ("grew", "appeared") else "▼" for one in json.loads(report.stdout)["functions"]}
-    stacks(CASE / "new.pb", CASE / "old.pb", "-o", page, *options)
+    stacks(INPUTS / "new.pb", INPUTS / "old.pb", "-o", page, *options)
     show("view=table")
     changed = {name: change[0] for name, change, *_ in rows() if change[0] in "▲▼"}
     assert changed == marks and 0 < len(marks) < len(shown), (options, changed, marks)
@@ -160,11 +160,11 @@ save("table-390")
 # Names of a hostile recording stay text. pprof holds them unchanged.
 hostile = pathlib.Path(scratch.name) / "hostile.pb"
 name = b"</script><script>document.title='broken'</script>\xe2\x80\xa8\xff"
-original = (CASE / "old.pb").read_bytes()
+original = (INPUTS / "old.pb").read_bytes()
 text = b"\x32\x05parse"
 assert original.count(text) == 1
 hostile.write_bytes(original.replace(text, b"\x32" + bytes([len(name)]) + name))
-stacks(hostile, CASE / "old.pb", "-o", page)
+stacks(hostile, INPUTS / "old.pb", "-o", page)
 show("view=table")
 assert browser.value("document.title") != "broken"
 assert any(row[0].startswith("</script><script>") for row in rows()), rows()

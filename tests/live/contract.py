@@ -346,8 +346,9 @@ def recorded_names():
         assert name_of("1000", f"{name} -p 41") == "first"
         for command in ("watch", "pypylog"):
             assert name in run(f"{command} {name}", status=2)[1]
-    of_process = ROOT / "tests/golden/resolve/recorded-memory/run1"
-    assert name_of("401079", f"{of_process} --symfs {RECORDING.parent}") == "digits"
+    pathlib.Path("of-process").mkdir()
+    write("of-process/perf.data", RECORDING.read_bytes())
+    assert name_of("401079", f"of-process --symfs {RECORDING.parent}") == "digits"
     before = pathlib.Path("both.tar.gz").read_bytes()
     run("tidy --in-place both.tar.gz -p 41", status=2)
     assert pathlib.Path("both.tar.gz").read_bytes() == before
@@ -600,7 +601,7 @@ def report():
     assert run("report profile.pb.gz")[0]
     run("report profile.pb.gz a.map", status=2)
     run(f"report {RECORDING} a.map --baseline {RECORDING}", status=2)
-    several = ROOT / "tests/golden/report/baseline-several"
+    several = ROOT / "tests/golden/inputs"
     new = several / "new.pb"
     assert "(mean of 2)" in run(f"report {new} {several / 'new2.pb'} --baseline {several / 'old.pb'}")[0]
     assert "in what it called are compared" in run(f"report {new} --baseline {several / 'old.pb'} --total")[0]

@@ -17,7 +17,7 @@ from support.json_schema import check, load  # noqa: E402
 
 perfmap = os.path.abspath(sys.argv[1])
 WILD = ROOT / "tests/wild"
-GOLDEN = ROOT / "tests/golden/report/baseline"
+GOLDEN = ROOT / "tests/golden/inputs"
 # Pairs of one event. The first pair shares no process and no address.
 PAIRS = [(WILD / "node/perf-603.data", WILD / "node/perf-683.data"),
          (WILD / "node/perf-683.data", WILD / "node/perf-603.data"),

@@ -113,7 +113,7 @@ def json_matches_its_schemas(tmp):
     process = sleeper()
     append(f"{tmp}/perf-{process.pid}.map", "1000 10 one \udcff\n".encode(
         errors="surrogateescape").decode("latin-1"))
-    dump = ROOT / "golden/info/snapshot/bundle/proc/42/root/opt/jit-3.dump"
+    dump = ROOT / "golden/inputs/snapshot/bundle/proc/42/root/opt/jit-3.dump"
     pathlib.Path(f"{tmp}/jit-{process.pid}.dump").write_bytes(dump.read_bytes())
     watch = start("watch", "--format", "jsonl", str(process.pid), tmp=tmp)
     events = []

@@ -26,7 +26,7 @@ for program in ("curl",):
 
 PERFMAP = pathlib.Path(sys.argv[1]).resolve()
 CLEAN, MALFORMED = "100000 10 first\n", "100000 10 first\nzz 10 second\n"
-RECORDINGS = ROOT / "tests/golden/report/baseline-fails"
+RECORDINGS = ROOT / "tests/golden/inputs"
 # GitHub's upload has its own checks; these are those of the action.
 UPLOAD = "github/codeql-action/upload-sarif@v4"
 ANNOTATION = re.compile(r"::(error|warning|notice) (file=[^:]*,)?(line=\d+,)?(col=\d+,)?title=")

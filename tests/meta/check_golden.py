@@ -1,92 +1,249 @@
 # SPDX-License-Identifier: MIT
-"""The golden harness notices every byte, every argument and every file: runs run.py on generated
-cases and programs that differ in one thing from what is expected."""
+"""check_golden.py EMPTY_ROOT SEE_OUTSIDE: the golden harness notices every byte, every argument and every
+file, and commands see nothing of the machine. Runs tests/golden/run.py on generated cases, with programs
+that differ in one thing from what is expected, and EMPTY_ROOT with a program that tries each function."""
 import os
 import pathlib
+import random
+import re
+import shlex
+import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 
-RUN = pathlib.Path(__file__).resolve().parent.parent / "golden/run.py"
+TESTS = pathlib.Path(__file__).resolve().parent.parent
+GOLDEN = TESTS / "golden"
+sys.path.insert(0, str(GOLDEN))
+from case_file import Case, CaseError, Section, Table, quoted, words
+
+EMPTY_ROOT, SEE_OUTSIDE = map(os.path.abspath, sys.argv[1:])
 checked = 0
 
 
-def outcome(script, files, update=False):
-    """Runs run.py with a program that is `script`. Returns its result and the case's files
-    afterwards."""
+def outcome(script, text, *options, name="group/case", files={}, update=False, preload=""):
+    """Runs a case with a program that is `script`, or with the shell as the program. Returns the status, what
+    run.py printed, and the case's file afterwards."""
+    global checked
+    checked += 1
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         program = root / "program"
-        program.write_text("#!/bin/sh\n" + script)
-        program.chmod(0o755)
-        case = root / "case"
-        for name, data in files.items():
-            (case / name).parent.mkdir(parents=True, exist_ok=True)
-            (case / name).write_bytes(data)
+        if script is None:
+            shutil.copy("/bin/sh", program)
+        else:
+            program.write_text("#!/bin/sh\n" + script)
+            program.chmod(0o755)
+        path = root / ("usage.table" if name.startswith("usage") else f"{name}.case")
+        for file, data in {path: text, **{root / file: data for file, data in files.items()}}.items():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data if isinstance(data, bytes) else data.encode())
         environment = {key: value for key, value in os.environ.items() if key != "UPDATE_GOLDEN"}
-        if update:
-            environment["UPDATE_GOLDEN"] = "1"
-        ran = subprocess.run([sys.executable, RUN, program, case, root / "scratch"], env=environment,
-                             capture_output=True, text=True)
-        left = {str(path.relative_to(case)): path.read_bytes() for path in case.rglob("*") if path.is_file()}
-        return ran.returncode, ran.stdout + ran.stderr, left
+        environment |= {"UPDATE_GOLDEN": "1"} if update else {}
+        ran = subprocess.run([sys.executable, "-B", GOLDEN / "run.py", "--golden", root, "--preload", preload, *options,
+                              program, name], env=environment, capture_output=True, text=True)
+        return ran.returncode, ran.stdout + ran.stderr, path.read_bytes()
 
 
-def passes(script, **files):
-    global checked
-    checked += 1
-    code, said, _ = outcome(script, {"cmd": b"", **files})
-    assert code == 0, (script, said)
+def passes(script, text, *options, command="$ perfmap", **more):
+    code, said, _ = outcome(script, f"{command}\n{text}", "--self-check", *options, **more)
+    assert code == 0 and said == "cases: 1 passed, 0 failed\n", (script, text, said)
 
 
-def fails(words, script, **files):
-    global checked
-    checked += 1
-    code, said, _ = outcome(script, {"cmd": b"", **files})
-    assert code == 1 and words in said, (script, code, said)
+def fails(expected, script, text, *options, command="$ perfmap", **more):
+    code, said, _ = outcome(script, f"{command}\n{text}", *options, **more)
+    assert code == 1 and expected in said and said.endswith("cases: 0 passed, 1 failed\n"), (script, text, code, said)
 
 
-# Every byte of both channels, and the exit code.
-passes(r"printf 'a\nb\n'", stdout=b"a\nb\n")
-fails(r"+a\x0d", r"printf 'a\r\nb\n'", stdout=b"a\nb\n")
-fails(r"-a\x0d", r"printf 'a\nb\n'", stdout=b"a\r\nb\n")
-fails(r"+a\x00b", r"printf 'a\000b\n'", stdout=b"ab\n")
-fails(r"-a\x00b", r"printf 'ab\n'", stdout=b"a\x00b\n")
-passes(r"printf 'a\000b\r\n'", stdout=b"a\x00b\r\n")
-fails(r"+\xff", r"printf '\377\n'", stdout=b"\n")
-fails("no newline at the end", "printf a", stdout=b"a\n")
-fails("stdout differs", "printf ';'", stdout=b"")
-fails("+[a;b", "printf '[a;b'", stdout=b"[a")
-fails(r"+e\x0d", r"printf 'e\r\n' >&2", stderr=b"e\n")
-fails("tells about this machine", "echo of this machine >&2", stderr=b"of this machine\n")
-passes("echo x: 0.123 s >&2", stderr=b"x: 0.000 s\n", timed=b"")
-fails("0.123 s", "echo x: 0.123 s >&2", stderr=b"x: 0.000 s\n")
-fails("y: 0.000 s", "echo y: 0.123 s >&2", stderr=b"x: 0.000 s\n", timed=b"")
-fails("-1", "exit 2", exit=b"1\n")
-fails("+3", "exit 3")
-passes("exit 3", exit=b"3\n")
-fails("stdout differs", "printf '%0500d' 0", stdout=b"0" * 499)
+# Every byte of both channels, and the exit status.
+passes(r"printf 'a\nb\n'", "=== stdout\na\nb\n")
+fails(r"+a\x0d", r"printf 'a\r\nb\n'", "=== stdout\na\nb\n")
+fails(r"-a\x0d", r"printf 'a\nb\n'", "=== stdout escaped\na\\r\nb\n")
+fails(r"+a\x00b", r"printf 'a\000b\n'", "=== stdout\nab\n")
+fails(r"-a\x00b", r"printf 'ab\n'", "=== stdout escaped\na\\x00b\n")
+passes(r"printf 'a\000b\r\n'", "=== stdout escaped\na\\x00b\\r\n")
+fails(r"+\xff", r"printf '\377\n'", "=== stdout\n\n")
+fails("no newline at the end", "printf a", "=== stdout\na\n")
+passes("printf a", "=== stdout escaped\na\\\n")
+fails("stdout differs", "printf ';'", "")
+fails("+[a;b", "printf '[a;b'", "=== stdout escaped\n[a\\\n")
+fails(r"+e\x0d", r"printf 'e\r\n' >&2", "=== stderr\ne\n")
+fails("tells about this machine", "echo of this machine >&2", "=== stderr\nof this machine\n")
+passes("echo x: 0.123 s >&2", "timed\n=== stderr\nx: 0.000 s\n")
+fails("0.123 s", "echo x: 0.123 s >&2", "=== stderr\nx: 0.000 s\n")
+fails("y: 0.000 s", "echo y: 0.123 s >&2", "timed\n=== stderr\nx: 0.000 s\n")
+passes("echo file:///share/doc/a", "=== stdout\nfile:///DOCS/a\n", "--docs-uri", "file:///share/doc")
+fails("-1", "exit 2", "exit 1\n")
+fails("+3", "exit 3", "")
+fails("+-9", "kill -9 $$", "")
+passes("exit 3", "exit 3\n")
+fails("stdout differs", "printf '%0500d' 0", f"=== stdout escaped\n{'0' * 499}\\\n")
 
-# Arguments, including empty ones, and standard input.
-passes('[ $# = 3 ] && [ -z "$2" ] && [ "$3" = "b c" ]', cmd=b"a '' 'b c'\n")
-fails("+1", '[ $# = 1 ]', cmd=b"a ''\n")
-passes("cat", stdin=b"\x00\r\n", stdout=b"\x00\r\n")
-passes('[ -z "$(cat)" ]')
+# Arguments, standard input and the environment.
+passes('[ $# = 3 ] && [ -z "$2" ] && [ "$3" = "b c" ]', "", command="$ perfmap a '' 'b c'")
+fails("+1", "[ $# = 1 ]", "", command="$ perfmap a ''")
+passes(r'''[ "$1" = "$(printf 'a\377\nb')" ]''', "", command=r"$ perfmap $'a\xff\nb'")
+passes("/bin/cat", "=== stdin escaped\n\\x00\\r\n=== stdout escaped\n\\x00\\r\n")
+passes("/bin/cat", "stdin = shared/in\n=== stdout\nshared\n", files={"shared/in": "shared\n"})
+passes('[ -z "$(/bin/cat)" ]', "")
+os.environ["SOME_VARIABLE"] = "of the caller"
+passes('[ -z "$SOME_VARIABLE$HOME" ] && [ "$A" = "b c" ] && [ "$PERFMAP_TMPDIR" = . ] && [ $(umask) = 0022 ]',
+       "env 'A=b c'\n")
+
+# Files that the command gets.
+passes('[ "$(/usr/bin/stat -c %a input)" = 644 ] && /bin/cat input d/f link',
+       "link link = d/f\nwith shared\n=== input input\na\n=== stdout\na\nb\nb\n", files={"shared/d/f": "b\n"})
+passes('[ "$(echo *)" = "a b" ] && /bin/cat a b',
+       "input a = shared/f\n=== input b escaped\nb\\\n=== stdout escaped\na\nb\\\n", files={"shared/f": "a\n"})
+fails("there is no file", "", "input a = shared/missing\n")
+fails("there is no folder", "", "with shared\n")
+fails("outside of the scratch folder: ../a", "", "=== input ../a\n")
+fails("two inputs a", "", "input a = shared/f\n=== input a\n", files={"shared/f": ""})
 
 # Files that the command leaves.
-passes(r"printf 'x\000' > f", **{"expected/f": b"x\x00"})
-fails("f differs", r"printf x > f", **{"expected/f": b"x\x00"})
-fails("f was not written", "true", **{"expected/f": b"x"})
-passes("printf '[1,2]' > f.json", **{"expected/f.json.decoded": b"[1, 2]\n"})
-fails("+[1, 3]", "printf '[1,3]' > f.json", **{"expected/f.json.decoded": b"[1, 2]\n"})
-passes('[ "$(stat -c %a input)" = 644 ]', input=b"")
+passes(r"printf 'x\000' > f", "=== output f escaped\nx\\x00\\\n")
+fails("output f differs", "printf x > f", "=== output f escaped\nx\\x00\\\n")
+fails("f was not written", "", "=== output f\nx\n")
+fails("f was written, and the case has no 'output f'", ": > f", "")
+fails("d/ was written", "/bin/mkdir d", "")
+fails("+link to f", "/bin/ln -s f l", "=== output l\n")
+fails("+new", "echo new > f", "=== input f\nold\n")
+fails("f was removed", "/bin/rm f", "=== input f\n")
+passes("echo new > f", "=== input f\nold\n=== output f\nnew\n")
+passes("", "=== input f\nold\n=== output f\nold\n")
+passes("echo shared > f", "output f = shared/f\n", files={"shared/f": "shared\n"})
+fails("+other", "echo other > f", "output f = shared/f\n", files={"shared/f": "shared\n"})
+passes("echo $$ > f", "leaves f\n")
+fails("f was not written", "", "leaves f\n")
+passes("printf '[1,2]' > f.json", "=== decoded f.json\n[1, 2]\n")
+fails("+[1, 3]", "printf '[1,3]' > f.json", "=== decoded f.json\n[1, 2]\n")
 
-# After an update the case passes, and removed files are not kept.
-script = r"printf 'o\r\n\000'; printf e >&2; printf x > f; exit 5"
-code, said, left = outcome(script, {"cmd": b"", "stdout": b"old", "expected/f": b"", "expected/g": b""}, update=True)
+# The table.
+USAGE = "# Comment.\n\n$ perfmap a\nfirst\n\n$ perfmap 'b c'\nsecond\n\\n\\\nlast\n"
+SCRIPT = r"""case "$1" in a) echo first;; *) printf 'second\n\nlast\n';; esac >&2; exit 2"""
+code, said, _ = outcome(SCRIPT, USAGE, "--self-check", name="usage")
+assert (code, said) == (0, "cases: 2 passed, 0 failed\n"), said
+code, said, _ = outcome(SCRIPT, USAGE.replace("last", "lost"), name="usage")
+assert code == 1 and "FAILED: usage:6: perfmap 'b c'" in said and "cases: 1 passed, 1 failed" in said, said
+for change in ("exit 1", "echo out; exit 2", ": > f; exit 2", "echo more >&2; exit 2"):
+    code, said, _ = outcome(SCRIPT.replace("exit 2", change), USAGE, name="usage:3")
+    assert code == 1 and "cases: 0 passed, 1 failed" in said, said
+code, said, left = outcome(SCRIPT, USAGE.replace("first\n", "").replace("last", "lost"), name="usage", update=True)
+assert (code, left.decode()) == (0, USAGE), left
+code, said, left = outcome(SCRIPT.replace("exit 2", "exit 1"), USAGE, name="usage", update=True)
+assert code == 1 and "make it a case" in said and left.decode() == USAGE, said
+
+# An update changes what differs, and nothing else. Afterwards the case passes.
+script = r"printf 'o\r\n\000'; printf e >&2; echo x > f; exit 5"
+text = ("# Comment.\n$ perfmap  'a'\n\n=== input i escaped\n\\x41\n=== stdout\nold\n"
+        "=== output f escaped\n\\x78\n=== output g\n")
+code, said, left = outcome(script, text, update=True)
 assert code == 0, said
-assert left == {"cmd": b"", "stdout": b"o\r\n\x00", "stderr": b"e", "exit": b"5\n", "expected/f": b"x"}, left
-passes(script, **left)
-_, _, left = outcome("true", left, update=True)
-assert left == {"cmd": b""}, left
-print(f"{checked} cases")
+expected = ("# Comment.\n$ perfmap  'a'\n\nexit 5\n=== input i escaped\n\\x41\n=== stdout escaped\no\\r\n\\x00\\\n"
+            "=== output f escaped\n\\x78\n=== stderr escaped\ne\\\n")
+assert left.decode() == expected, left
+assert outcome(script, left)[0] == 0
+_, _, left = outcome("echo new > f; printf '{}' > g.json", left, update=True)
+expected = ("# Comment.\n$ perfmap  'a'\n\n=== input i escaped\n\\x41\n=== output f\nnew\n"
+            "=== output g.json escaped\n{}\\\n")
+assert left.decode() == expected, left
+_, _, left = outcome("echo new > f", "$ perfmap\noutput f = shared/f\nexit 1\nleaves g\n", files={"shared/f": ""},
+                     update=True)
+assert left.decode() == "$ perfmap\n=== output f\nnew\n", left
+
+# The format has every byte. What is printed is read as the same, and printed the same.
+rng = random.Random(1)
+pieces = [*(bytes([byte]) for byte in range(256)), b"\n", b"\\", b"===", b"=== stdout\n", b" \n", b"\\x41", b"\r\n",
+          b"$ ", "ü\u202e\u2028".encode(), b"#"]
+for number in range(2000):
+    data = b"".join(rng.choice(pieces) for _ in range(rng.randrange(20))) if number else bytes(range(256))
+    name = b"".join(rng.choice(pieces) for _ in range(rng.randrange(1, 9))).decode(errors="surrogateescape")
+    if name == "escaped":
+        continue
+    sections = [Section.of(title, data) for title in (("stdin",), ("input", name), ("stderr",))]
+    printed = f"$ perfmap {quoted(name)}\n".encode() + b"".join(section.print() for section in sections)
+    case = Case("random", printed, GOLDEN)
+    assert case.print() == printed and case.command == [name], printed
+    assert [(section.title, section.data) for section in case.sections] == \
+        [(section.title, data) for section in sections], printed
+    table = Table("usage", b"# Comment\n$ perfmap a\nfirst\n\n$ perfmap b\nsecond\n", GOLDEN)
+    table.set_message(table.rows[0][1], data)
+    table = Table("usage", table.print(), GOLDEN)
+    assert [row.stream("stderr") for _, row in table.rows] == [data, b"second\n"], table.print()
+for line in ("a b", "  a  'b c' ", r"""a\ b "c \" \a" ''""", "a'b'\"c\"d", "#a b"):
+    assert words(line) == shlex.split(line), line
+for text, why in (("$ perfmap 'a\n", "not closed"),
+                  ("# nothing\n", "there is no line"),
+                  ("$ perfmap\nexti 1\n", "exti 1"),
+                  ("$ perfmap\n$ perfmap\n", "$ perfmap"),
+                  ("$ perfmap\n=== stdoot\n", "no section stdoot"),
+                  ("$ perfmap\n=== input\n", "no section input"),
+                  ("$ perfmap\n=== stdout\n=== stdout\n", "two sections"),
+                  ("$ perfmap\n=== stdout\na", "does not end"),
+                  ("$ perfmap\n=== stdout escaped\n\\q\n", r"no escape \q")):
+    try:
+        Case("wrong", text.encode(), GOLDEN)
+    except CaseError as error:
+        assert why in str(error), error
+    else:
+        raise AssertionError(text)
+
+# No file of tests/golden is forgotten.
+cases = {path: Case(path.stem, path.read_bytes(), GOLDEN) for path in sorted(GOLDEN.glob("*/*.case"))}
+assert all(case.print() == path.read_bytes() for path, case in cases.items())
+used = {path for case in cases.values()
+        for path in [*case.inputs.values(), *case.outputs.values(), case.stdin_path]}
+used |= {f"{folder}/{path.relative_to(GOLDEN / folder)}" for case in cases.values() for folder in case.folders
+         for path in (GOLDEN / folder).rglob("*")}
+inputs = {str(path.relative_to(GOLDEN)) for path in (GOLDEN / "inputs").rglob("*") if path.is_file()}
+assert inputs <= used, f"inputs of no case: {sorted(inputs - used)}"
+others = [path for path in GOLDEN.glob("*/*")
+          if path not in cases and path.parent.name not in ("inputs", "__pycache__")]
+assert not others, f"neither cases nor inputs: {others}"
+
+# Commands see nothing outside of their folder.
+SIGHT = ('[ ! -e /etc/passwd ] && [ ! -e ../stdin ] && [ -e "$PWD/f" ] && [ -e "../${PWD##*/}/f" ] && [ -d / ] && '
+         "[ -e /dev/null ] && [ -e /proc/self/stat ] && [ ! -e /proc/1 ] && [ ! -e /bin/sh ]")
+passes(None, "=== input f\n", command=f"$ perfmap -c {quoted(SIGHT)}", preload=EMPTY_ROOT)
+fails("+1", None, "=== input f\n", command=f"$ perfmap -c {quoted(SIGHT)}")
+
+
+def seen(folder, path, preload):
+    """The calls that see something at PATH, which leads from FOLDER/scratch to FOLDER/outside."""
+    root = pathlib.Path(folder)
+    shutil.rmtree(root / "outside", ignore_errors=True)
+    shutil.rmtree(root / "scratch", ignore_errors=True)
+    for name in ("scratch", "outside", "nothing"):
+        (root / name).mkdir(exist_ok=True)
+    (root / "outside/file").write_text("file")
+    (root / "outside/link").symlink_to("target")
+    shutil.copy("/bin/true", root / "outside/true")
+    (root / "scratch/link").symlink_to(root / "outside")
+    (root / "scratch/upwards").symlink_to("../outside")
+    (root / "scratch/folder").mkdir()
+    with socket.socket(socket.AF_UNIX) as local, socket.create_server(("127.0.0.1", 0)) as server:
+        local.bind(f"{folder}/outside/socket")
+        local.listen()
+        environment = {"PATH": "/bin"}
+        if preload:
+            environment |= {"LD_PRELOAD": EMPTY_ROOT, "EMPTY_ROOT_FOLDER": f"{folder}/nothing"}
+        ran = subprocess.run([SEE_OUTSIDE, f"{path}/file", path, f"{path}/true", f"{path}/socket",
+                              str(server.getsockname()[1]), str(os.getpid())], cwd=root / "scratch",
+                             capture_output=True, text=True, env=environment)
+    assert ran.returncode == 0 and not ran.stderr, ran
+    return ran.stdout.splitlines()
+
+
+with tempfile.TemporaryDirectory() as folder:
+    folder = os.path.realpath(folder)
+    calls = set(re.findall(r"^  (?:OPENS|WORKS|FINDS)\((.*)\);$|^  SEES\(\"(.*)\", ",
+                           (GOLDEN / "see_outside.c").read_text(), re.M))
+    for path in (f"{folder}/outside", "../outside", "link", "upwards", "folder/../../outside",
+                 "/proc/self/cwd/../outside", f"/proc/self/root{folder}/outside",
+                 f"{folder}/scratch/../outside", f"/usr/../{folder}/outside"):
+        everything = seen(folder, path, preload=False)
+        assert {a or b for a, b in calls} <= {*everything}, {a or b for a, b in calls} - {*everything}
+        assert not (through := seen(folder, path, preload=True)), (path, through)
+        checked += 2
+print(f"{checked} runs")

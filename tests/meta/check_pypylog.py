@@ -11,9 +11,11 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "tests/support"))
+sys.path[:0] = [str(ROOT / "tests/support"), str(ROOT / "tests/golden")]
+from case_file import cases_below
 from json_schema import check, fits
 
 SCHEMA = json.loads((ROOT / "docs/schema/perfmap.pypylog-1.json").read_text())
@@ -94,7 +96,13 @@ def page_is_safe(path):
 
 
 real = [*sorted((ROOT / "tests/wild/pypy").glob("*.*")), ROOT / "tests/wild/pypy/profile/pypylog"]
-planted = sorted((ROOT / "tests/golden/pypylog").glob("*/*.pypylog"))
+planted = sorted((ROOT / "tests/golden/inputs").glob("*.pypylog"))
+scratch = tempfile.TemporaryDirectory()
+for case in cases_below(ROOT / "tests/golden"):
+    for name, data in case.named("input").items():
+        if name.endswith(".pypylog"):
+            planted.append(pathlib.Path(scratch.name, f"{case.name.replace('/', '-')}-{name}"))
+            planted[-1].write_bytes(data)
 assert len(real) > 5 and len(planted) > 5
 for path in [*real, *planted]:
     for options in ([], ["--inner-bridges", "count"], ["--ticks", "hex"], ["--from", "150", "--to-time", "400"]):

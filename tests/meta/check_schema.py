@@ -4,12 +4,12 @@ cases, conforms to docs/schema. The check itself refuses what does not conform."
 import json
 import os
 import pathlib
-import shlex
 import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "tests/support"))
+sys.path[:0] = [str(ROOT / "tests/support"), str(ROOT / "tests/golden")]
+from case_file import cases_below
 from json_schema import check, fits, load
 
 MAP, INFO, DIFF = load("perfmap.map-1"), load("perfmap.info-1"), load("perfmap.diff-1")
@@ -60,7 +60,7 @@ for path in maps:
     check(document, DIFF, DIFF)
     assert (document["changes"] != []) == (path != maps[0])
 
-dumps = [*sorted((ROOT / "tests/wild").glob("*/*.dump")), ROOT / "tests/golden/to-json/dump/jit-42.dump"]
+dumps = [*sorted((ROOT / "tests/wild").glob("*/*.dump")), ROOT / "tests/golden/inputs/two-versions.dump"]
 for path in dumps:
     for options in ([], ["--code"], ["--effective"]):
         document = output("to-json", path, *options)
@@ -153,12 +153,12 @@ OF_LINES = {"lint": "lint-line-1", "resolve": "resolve-line-1", "stacks": "stack
 FOREIGN = {"sarif", "speedscope", "firefox", "chrome", "otlp-json"}
 
 
-def objects_in(path, words):
+def objects_in(name, data, words):
     """(object, name of its schema) for each JSON object that a case expects in a file."""
-    text = path.read_text(errors="replace")
-    if not text.startswith("{") or FOREIGN & set(words) or path.suffix == ".decoded":
+    text = data.decode(errors="replace")
+    if not text.startswith("{") or FOREIGN & set(words):
         return
-    is_lines = path.suffix == ".jsonl" or "jsonl" in words
+    is_lines = name.endswith(".jsonl") or "jsonl" in words
     if not is_lines:
         document = json.loads(text)
         yield document, document["schema"].replace("/", "-")
@@ -171,16 +171,15 @@ def objects_in(path, words):
 
 
 used, outputs = set(), 0
-for command in sorted((ROOT / "tests/golden").glob("*/*/cmd")):
-    words = shlex.split(command.read_text())
-    for path in (command.parent / "stdout", *command.parent.glob("expected/*.json*")):
-        if not path.is_file():
-            continue
-        for value, name in objects_in(path, words):
+for case in cases_below(ROOT / "tests/golden"):
+    texts = {"stdout": case.stream("stdout"),
+             **{file: data for file, data in case.named("output").items() if ".json" in file}}
+    for file, data in texts.items():
+        for value, name in objects_in(file, data, case.command):
             try:
                 check(value, load(name), load(name))
             except (ValueError, KeyError) as error:
-                raise SystemExit(f"{path.relative_to(ROOT)}: {name}: {error}")
+                raise SystemExit(f"{case.name}: {file}: {name}: {error}")
             # Members that the schema does not know are refused.
             assert refuses({**value, "not in the schema": 1}, load(name)), name
             used.add(name)

@@ -47,7 +47,7 @@ TEST_CASE("a line of more than 64 KiB has no fix", "[lint][hostile]") {
 }
 
 TEST_CASE("each fix of a line removes its finding", "[lint]") {
-  CHECK(check_fixes(content_of(test::tests_dir("/golden/lint/sarif/t.map"))) == 9);
+  CHECK(check_fixes(content_of(test::tests_dir("/golden/inputs/many-findings.map"))) == 9);
   CHECK(check_fixes("\xef\xbb\xbf"
                     "1000 10 foo\n"s) == 1);
   CHECK(check_fixes("1000 10 a\0b\r\n 2000 A, x\xff\n3000\t8 \x1b[m"s) == 10);

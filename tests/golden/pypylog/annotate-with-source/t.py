@@ -1,4 +1,0 @@
-def f(n):
-    for i in range(n):
-	n += i  # [31m
-    return n
