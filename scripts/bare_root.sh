@@ -1,87 +1,63 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Runs README's commands on a system with nothing installed: bare_root.sh [DIR [RUN...]]
-#                                                             bare_root.sh --base [DIR]
+# Runs README's test command on a system with nothing installed: bare_root.sh [DIR]
+#                                                               bare_root.sh --base [DIR]
 #
-# Makes a minimal Debian 12 (debootstrap's minbase) in DIR (about 15 GB, default
-# /var/tmp/perfmap-bare-root) twice, and runs `./dev build` and `./dev test RUN...` in it: as root
-# in /root, which only root may enter; and as a user with sudo, from a tarball, with umask 002.
-# Neither tree has a .git. Uses the mirror that apt is configured with. Needs root and debootstrap.
-# DIR/base, the bare root, and downloaded packages are kept for the next run. If they are missing,
-# they are made again. With --base, only the bare root is made, and its path printed; the exit status is 77 if
-# that cannot be.
+# Makes a minimal Debian 12 (debootstrap's minbase) in DIR (default /var/tmp/perfmap-bare-root; 3 GB) twice. In the
+# first one, root builds and tests the sources of HEAD, without .git and unpacked with umask 002, in a directory that
+# only root may enter. In the second one, a user with sudo gets a copy of that tree, and runs the tests. In both, the
+# tree is where it is on this machine, so that its build is moved to build/release of this tree afterwards, if there is
+# none.
 #
-#   PERFMAP_BARE_AS=root|user  run only as this user
-#   PERFMAP_BARE_CCACHE=DIR    compile with ccache and this cache; the user only reads it
-#   PERFMAP_LIVE, PERFMAP_JOBS as for ./dev test
+# Uses the mirror that apt is configured with. DIR/base, the bare root, and downloaded packages are kept for the next
+# run. With --base, only the bare root is made, and its path printed. The exit status is 77 if this machine does not
+# allow it: it needs root, debootstrap and a mirror, and has to be allowed to mount.
+#
+#   PERFMAP_BARE_AS=root  not as a user
+#   PERFMAP_JOBS          as for ./dev test
 set -euo pipefail
+
+tree=$(dirname "$(dirname "$(readlink -f "$0")")")
 
 if [ "${1:-}" = --inside ]; then # in its own mount namespace, so that no mount remains afterwards
   root=$2 user=$3
-  shift 3
+  mount --bind "$root" "$root" # a mount point, as the root of a container: unshare(1) in it works
   mount -t proc proc "$root/proc"
   mount -t sysfs sysfs "$root/sys"
   mount --rbind /dev "$root/dev"
   mkdir -p "$root/../archives" && mount --bind "$root/../archives" "$root/var/cache/apt/archives"
   environment=(-i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-    PERFMAP_LIVE="${PERFMAP_LIVE:-on}" PERFMAP_JOBS="${PERFMAP_JOBS:-$(nproc)}" PERFMAP_CCACHE=off)
-  packages=()
-  if [ -n "${PERFMAP_BARE_CCACHE:-}" ]; then
-    mkdir -p "$root/ccache" && mount --bind "$PERFMAP_BARE_CCACHE" "$root/ccache"
-    packages+=(ccache)
-    base=/root
-    [ "$user" = root ] || base=/home/user
-    environment+=(CCACHE_DIR=/ccache CCACHE_BASEDIR=$base CCACHE_NOHASHDIR=1 PERFMAP_CCACHE=on
-      CCACHE_COMPILERCHECK=content # the same compiler has another installation time
-      LANG="${LANG:-}") # because ccache hashes it
-    [ "$user" = root ] || environment+=(CCACHE_READONLY=1 CCACHE_TEMPDIR=/tmp/ccache)
-  fi
-  [ "$user" = root ] || packages+=(sudo)
+    PERFMAP_JOBS="${PERFMAP_JOBS:-$(nproc)}" PERFMAP_CCACHE=off)
   inside() { chroot "$root" env "${environment[@]}" "$@"; }
-  [ ${#packages[@]} -eq 0 ] ||
-    inside sh -c "apt-get -qq update && apt-get -qq install -y --no-install-recommends ${packages[*]} >/dev/null"
   if [ "$user" = root ]; then
-    home=/root umask=022
-    chmod 700 "$root/root"
+    inside HOME=/root sh -c 'umask 002; cd "$0" && ./dev test' "$tree"
   else
-    home=/home/user umask=002
+    inside sh -c 'apt-get -qq update && apt-get -qq install -y --no-install-recommends sudo >/dev/null'
     inside useradd --create-home --shell /bin/bash user
-    inside chmod 700 /home/user
     echo 'user ALL=(ALL) NOPASSWD: ALL' >"$root/etc/sudoers.d/user"
-  fi
-  cat >"$root/tmp/run.sh" <<END
-set -e
-cd $home
-umask $umask
-mkdir perfmap
-tar -C perfmap -xf /tmp/perfmap.tar
-cd perfmap
-for command in build "test $*"; do
-  echo "== as $user: ./dev \$command"
-  ./dev \$command
-done
-END
-  kept=$(printf '%s\n' "${environment[@]}" | sed -n 's/^\([A-Z_]*\)=.*/\1/p' | grep -v '^PATH$' | paste -sd,)
-  if [ "$user" = root ]; then
-    inside HOME=/root bash /tmp/run.sh
-  else
-    inside su --login user --whitelist-environment="$kept" \
-      --command 'bash /tmp/run.sh'
+    inside chown -R user: "$tree"
+    # The user can enter the tree, as under a home of his own.
+    above=$(dirname "$tree")
+    while [ "$above" != / ]; do chmod a+x "$root$above" && above=$(dirname "$above"); done
+    inside su --login user --whitelist-environment=PERFMAP_JOBS,PERFMAP_CCACHE \
+      --command "umask 002; cd '$tree' && ./dev test"
   fi
   exit
 fi
 
-tree=$(dirname "$(dirname "$(readlink -f "$0")")")
-only_base= cannot=1
+only_base=
 if [ "${1:-}" = --base ]; then
-  only_base=1 cannot=77
+  only_base=1
   shift
 fi
 place=${1:-/var/tmp/perfmap-bare-root}
-shift $(($# > 0))
-[ "$(id -u)" -eq 0 ] || { echo "bare-root: only root can make a root" >&2; exit $cannot; }
-command -v debootstrap >/dev/null ||
-  { echo "bare-root: needs debootstrap (apt-get install debootstrap)" >&2; exit $cannot; }
+cannot() {
+  echo "skipped: bare root: $1" >&2
+  exit 77
+}
+[ "$(id -u)" -eq 0 ] || cannot "only root can make one"
+command -v debootstrap >/dev/null || cannot "needs debootstrap (apt-get install debootstrap)"
+unshare --mount --propagation private mount -t tmpfs none /mnt 2>/dev/null || cannot "mounting is not allowed here"
 mkdir -p "$place"
 place=$(readlink -f "$place")
 [ -e "$place/.perfmap-bare-root" ] || [ -z "$(ls -A "$place")" ] ||
@@ -94,10 +70,10 @@ make_base() {
     sed -n 's/^bookworm //p' | head -n 1)
   security=$(apt-get indextargets --format '$(CODENAME) $(REPO_URI)' 'Created-By: Packages' |
     sed -n 's/^bookworm-security //p' | head -n 1)
-  [ -n "$mirror" ] || { echo "bare-root: apt has no mirror of bookworm here" >&2; exit $cannot; }
+  [ -n "$mirror" ] || cannot "apt has no mirror of bookworm here"
   echo "== making a bare root of $mirror"
   debootstrap --variant=minbase bookworm "$place/base.partial" "$mirror" >"$place/debootstrap.log" ||
-    { tail -n 5 "$place/debootstrap.log" >&2; exit $cannot; }
+    { tail -n 5 "$place/debootstrap.log" >&2; cannot "debootstrap failed"; }
   [ -z "$security" ] || echo "deb $security bookworm-security main" >>"$place/base.partial/etc/apt/sources.list"
   [ ! -d /etc/apt/auth.conf.d ] || cp -a /etc/apt/auth.conf.d/. "$place/base.partial/etc/apt/auth.conf.d/"
   apt-config dump | grep -E '^Acquire::[a-z]+::Proxy ' >"$place/base.partial/etc/apt/apt.conf.d/99proxy" || true
@@ -111,18 +87,41 @@ if [ -n "$only_base" ]; then
   echo "$place/base"
   exit
 fi
-rm -rf "$place/root" "$place/user"
-tar -C "$tree" --exclude=./.git --exclude='./build' --exclude='./build-*' --exclude=./.cache \
-  -cf "$place/base/tmp/perfmap.tar" .
 
+# The sources, as in a tarball of a release.
+unpack_sources() {
+  mkdir -p "$1"
+  if [ -e "$tree/.git" ]; then
+    git -c safe.directory="$tree" -C "$tree" archive HEAD
+  else
+    tar -C "$tree" --exclude=./build --exclude='./build-*' --exclude=./.cache -c .
+  fi | (umask 002 && tar -C "$1" --no-same-permissions --no-same-owner -x)
+}
+
+run_as() {
+  unshare --mount --propagation private "$0" --inside "$place/$1" "$1" 2>&1 | tee "$place/$1.log"
+}
+
+rm -rf "$place/root" "$place/user"
 failed=0
-for user in ${PERFMAP_BARE_AS:-root user}; do
-  cp -a "$place/base" "$place/$user"
-  unshare --mount --propagation private "$0" --inside "$place/$user" "$user" "$@" 2>&1 |
-    tee "$place/$user.log" || failed=1
-done
+cp -a "$place/base" "$place/root"
+unpack_sources "$place/root$tree"
+chmod 700 "$place/root$tree"
+echo "== ./dev test in a bare root, as root"
+run_as root || failed=1
+if [ "${PERFMAP_BARE_AS:-user}" = user ]; then
+  echo "== the tests again, as a user with sudo"
+  cp -a "$place/base" "$place/user"
+  mkdir -p "$(dirname "$place/user$tree")"
+  cp -a "$place/root$tree" "$place/user$tree"
+  run_as user || failed=1
+fi
+if [ ! -e "$tree/build/release" ] && [ -e "$place/root$tree/build/release" ]; then
+  mkdir -p "$tree/build"
+  mv "$place/root$tree/build/release" "$tree/build/release"
+fi
 echo
-for user in ${PERFMAP_BARE_AS:-root user}; do
-  echo "as $user: $(tail -n 1 "$place/$user.log")   ($place/$user.log)"
+for user in root user; do
+  [ ! -e "$place/$user" ] || echo "in a bare root, as $user: $(tail -n 1 "$place/$user.log")   ($place/$user.log)"
 done
 exit $failed
