@@ -1,52 +1,85 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs the tests of builds and counts them: run_tests.py run BUILD [CTEST-ARGUMENT...]
-                                         run_tests.py summary BUILD...
+"""Runs the tests of a tier and counts them: run_tests.py run TIER [-j N] [CTEST-ARGUMENT...]
+                                          run_tests.py summary TIER...
+                                          run_tests.py tiers [BUILD]
 
-`run` runs ctest and has the same exit status. For `-j N`, half as many more tests than N run at the same
-time: for a third of their time they wait, for recordings and for processes to start and to end.
+tests/tiers.txt says which tests a tier has. `run` runs them with ctest and has the same exit status. A test of the
+tier `live` that had too few samples or missed a state prints "try again: REASON"; it is run again, alone, at most
+twice. Without such a line, a failed test has seen the program fail, and is not run again.
 
-`summary` prints the tests that the last run of each build skipped, with reasons, and as its last line
-how many tests passed, failed and were skipped in all builds. A test reports that it, or one of its
-cases, cannot run here by a line that begins with "skipped:" or "skipped in part:", followed by the
-reason. Such lines count, too.
+`summary` prints what the last runs of these tiers skipped, with reasons, and which tests passed only when they were
+run again; its last line says how many tests passed, failed and were skipped. A test reports that it, or one of its
+cases, cannot run here by a line that begins with "skipped:" or "skipped in part:", followed by the reason. A test of
+many cases prints "cases: N passed, M failed", and counts as so many tests.
 
-Tests use the system's Python, for which apt has installed what they import. They start it two thousand
-times, and the python3 of a version manager is a script that starts slowly.
+`tiers` prints the tier of each test of a build, and fails if a test has no row in the table, or a row no test.
 
-With PERFMAP_LIVE=off in the environment, tests find no real runtime and no browser in their PATH.
+Tests use the system's Python: apt has installed what they import, and a version manager's python3 is a script that
+starts slowly.
 """
+import json
 import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import xml.etree.ElementTree
+from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-RUNTIMES = re.compile(
-    r"(node|nodejs|java|javac|jcmd|pypy3?|go|gofmt|chromium|chromium-browser|google-chrome"
-    r"|ruby|irb|erlc?|escript|elixir|psql|postgres|pg_ctl|initdb|ghc|luajit|php|dotnet"
-    r"|deno|bun|guile|sbcl|racket)([\d.]*)")
-REASON = re.compile(r"^\s*skipped(?: in part)?: (.*)$", re.M)
+TIERS = {"first": "release", "live": "release", "asan": "asan", "tsan": "tsan"}  # and their builds
+MOST_RUNS = 3
+SKIPPED = re.compile(r"^\s*skipped(?: in part)?: (.*)$", re.M)
+TRY_AGAIN = re.compile(r"^try again: (.*)$", re.M)
+CASES = re.compile(r"^cases: (\d+) passed, (\d+) failed$", re.M)
 
 
-def path_without_runtimes(folder):
-    """A PATH of one folder with links to all programs of the current one except the runtimes."""
-    for place in os.environ["PATH"].split(":"):
-        try:
-            programs = os.listdir(place or ".")
-        except OSError:
-            continue
-        for name in programs:
-            link, program = pathlib.Path(folder, name), pathlib.Path(place, name).absolute()
-            # ccache's compiler links search the real compiler in the rest of PATH.
-            hidden = RUNTIMES.fullmatch(name) or (name != "ccache" and program.resolve().name == "ccache")
-            if not hidden and not link.is_symlink():
-                link.symlink_to(program)
-    return folder
+class Test(NamedTuple):
+    """One run of a test."""
+    name: str
+    status: str  # passed, failed or skipped
+    seconds: float
+    output: str
+
+
+def build_directory(tier):
+    return ROOT / "build" / TIERS[tier]
+
+
+def results_path(tier, run):
+    return build_directory(tier) / f"tests-{tier}{f'-{run}' if run > 1 else ''}.xml"
+
+
+def table():
+    """{prefix of a test's name: its tiers}."""
+    rows = {}
+    for line in (ROOT / "tests/tiers.txt").read_text().splitlines():
+        words = line.split("#")[0].split()
+        if words:
+            prefix, *tiers = words
+            if not tiers or not set(tiers) <= set(TIERS):
+                sys.exit(f"tests/tiers.txt: '{line}' is not a name and tiers")
+            rows[prefix] = set(tiers)
+    return rows
+
+
+def row_of(test, rows):
+    """The longest prefix, in parts between dots, that has a row; None if there is none."""
+    parts = test.split(".")
+    names = (".".join(parts[:count]) for count in range(len(parts), 0, -1))
+    return next((name for name in names if name in rows), None)
+
+
+def tests_of_build(build):
+    listed = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], capture_output=True, text=True, check=True)
+    return [test["name"] for test in json.loads(listed.stdout)["tests"]]
+
+
+def tests_of_tier(tier):
+    rows = table()
+    return [test for test in tests_of_build(build_directory(tier)) if tier in rows.get(row_of(test, rows), ())]
 
 
 def with_system_python(path, folder):
@@ -61,6 +94,40 @@ def with_system_python(path, folder):
     return f"{folder}:{path}"
 
 
+def test_environment(build):
+    # Undefined behaviour is reported with the stack; see cmake/flags.cmake.
+    environment = {"ASAN_OPTIONS": "handle_sigill=1", **os.environ}
+    environment["PATH"] = with_system_python(environment["PATH"], build / "python")
+    return environment
+
+
+def run_ctest(tier, tests, results, arguments):
+    """The exit status. Half as many more tests than processors run at a time: for a third of their time tests wait, for
+    recordings and for processes to start and to end."""
+    build = build_directory(tier)
+    results.unlink(missing_ok=True)
+    names = "|".join(re.escape(test) for test in tests)
+    command = ["ctest", "--test-dir", build, "--output-on-failure", "--timeout", "900", "--no-tests=error",
+               "--test-output-size-passed", "200000", "--output-junit", results, "-R", f"^({names})$", *arguments]
+    return subprocess.run([shutil.which("ctest"), *command[1:]], env=test_environment(build)).returncode
+
+
+def read_results(path):
+    """{name: Test}; None if there was no run."""
+    if not path.exists():
+        return None
+    tests = {}
+    for case in xml.etree.ElementTree.parse(path).getroot().iter("testcase"):
+        failed = case.find("failure") is not None or case.get("status") == "fail"
+        status = "failed" if failed else "skipped" if case.find("skipped") is not None else "passed"
+        tests[case.get("name")] = Test(case.get("name"), status, float(case.get("time") or 0), case.findtext("system-out") or "")
+    return tests
+
+
+def may_run_again(test):
+    return test.status == "failed" and TRY_AGAIN.search(test.output)
+
+
 def with_more_jobs(arguments):
     words = list(arguments)
     if "-j" in words[:-1]:
@@ -69,64 +136,97 @@ def with_more_jobs(arguments):
     return words
 
 
-def run(build, arguments):
-    results = ROOT / "build" / build / "tests.xml"
-    results.unlink(missing_ok=True)
-    command = ["ctest", "--test-dir", ROOT / "build" / build, "--output-on-failure", "--timeout", "900",
-               "--test-output-size-passed", "100000", "--output-junit", results, *with_more_jobs(arguments)]
-    # Undefined behaviour is reported with the stack; see cmake/flags.cmake.
-    environment = {"ASAN_OPTIONS": "handle_sigill=1", **os.environ}
-    with tempfile.TemporaryDirectory() as folder:
-        if environment.get("PERFMAP_LIVE") == "off":
-            os.chmod(folder, 0o755)  # tests that temporarily act as another user search there, too
-            environment["PATH"] = path_without_runtimes(folder)
-        environment["PATH"] = with_system_python(environment["PATH"], ROOT / "build" / build / "python")
-        return subprocess.run([shutil.which("ctest"), *command[1:]], env=environment).returncode
+def run(tier, arguments):
+    for number in range(1, MOST_RUNS + 1):
+        results_path(tier, number).unlink(missing_ok=True)
+    tests = tests_of_tier(tier)
+    if not tests:
+        sys.exit(f"the build has no test of the tier {tier}")
+    status = run_ctest(tier, tests, results_path(tier, 1), with_more_jobs(arguments))
+    for number in range(2, MOST_RUNS + 1):
+        again = [test.name for test in (read_results(results_path(tier, number - 1)) or {}).values() if may_run_again(test)]
+        if tier != "live" or not again:
+            break
+        print(f"\nrun again, alone: {' '.join(again)}", flush=True)
+        run_ctest(tier, again, results_path(tier, number), [])
+    attempts = attempts_of(tier)
+    return status if not attempts else 1 if any(runs[-1].status == "failed" for runs in attempts.values()) else 0
 
 
-def results_of(build):
-    """(passed, failed, skipped) and the reasons, each with the name of its test."""
-    counts, reasons = [0, 0, 0], []
-    results = ROOT / "build" / build / "tests.xml"
-    if not results.exists():
-        return None, []
-    for test in xml.etree.ElementTree.parse(results).getroot().iter("testcase"):
-        name = test.get("name")
-        said = list(dict.fromkeys(REASON.findall(test.findtext("system-out") or "")))
-        whole = test.find("skipped") is not None
-        if test.find("failure") is not None or test.get("status") == "fail":
-            counts[1] += 1
-        elif not whole:
-            counts[0] += 1
-        if whole and not said:
-            said = ["it does not say why"]
-        counts[2] += len(said)
-        reasons += [f"{name}: {reason}" for reason in said]
-    return counts, reasons
+def attempts_of(tier):
+    """{name: the runs of the test}; empty if the tests did not run."""
+    attempts = {}
+    for number in range(1, MOST_RUNS + 1):
+        for name, test in (read_results(results_path(tier, number)) or {}).items():
+            attempts.setdefault(name, []).append(test)
+    return attempts
 
 
-def summary(builds):
-    total, where = [0, 0, 0], {}
-    for build in builds:
-        counts, reasons = results_of(build)
-        if counts is None:
+def count(test):
+    """(passed, failed, skipped)"""
+    skipped = len(set(SKIPPED.findall(test.output)))
+    if test.status == "skipped":
+        return 0, 0, max(skipped, 1)
+    cases = CASES.findall(test.output)
+    passed, failed = (sum(int(pair[i]) for pair in cases) for i in (0, 1))
+    if not cases:
+        passed, failed = int(test.status == "passed"), int(test.status == "failed")
+    return passed, max(failed, int(test.status == "failed")), skipped
+
+
+def summary(tiers):
+    total, reasons, unstable = [0, 0, 0], {}, []
+    for tier in tiers:
+        attempts = attempts_of(tier)
+        if not attempts:
             total[1] += 1
-            print(f"{build}: the tests did not run")
-            continue
-        total = [a + b for a, b in zip(total, counts)]
-        for reason in reasons:
-            where.setdefault(reason, []).append(build)
+            print(f"{tier}: the tests did not run")
+        for name, runs in attempts.items():
+            total = [a + b for a, b in zip(total, count(runs[-1]))]
+            if runs[-1].status == "passed" and len(runs) > 1:
+                unstable.append((name, runs[:-1]))
+            said = list(dict.fromkeys(SKIPPED.findall(runs[-1].output)))
+            if runs[-1].status == "skipped" and not said:
+                said = ["it does not say why"]
+            for reason in said:
+                reasons.setdefault(f"{name}: {reason}", []).append(tier)
+    for name, runs in unstable:
+        for test in runs:
+            print(f"\nunstable: {name} failed before it passed:\n{test.output.rstrip()}")
     print()
-    for reason, runs in where.items():
-        print(f"skipped: {reason} ({', '.join(dict.fromkeys(runs))})")
-    if os.environ.get("PERFMAP_LIVE") == "off":
-        print("PERFMAP_LIVE=off: real runtimes and the browser were left out")
+    for reason, where in reasons.items():
+        print(f"skipped: {reason} ({', '.join(dict.fromkeys(where))})")
+    print(f"unstable: {len(unstable)}{''.join(f' {name}' for name, _ in unstable)}")
     print(f"{total[0]} passed, {total[1]} failed, {total[2]} skipped")
     return 1 if total[1] else 0
 
 
-if sys.argv[1:2] == ["run"] and len(sys.argv) > 2:
-    sys.exit(run(sys.argv[2], sys.argv[3:]))
-if sys.argv[1:2] == ["summary"] and len(sys.argv) > 2:
-    sys.exit(summary(sys.argv[2:]))
-sys.exit(__doc__)
+def print_tiers(build):
+    rows, used, status = table(), set(), 0
+    for test in tests_of_build(build):
+        row = row_of(test, rows)
+        used.add(row)
+        if row is None:
+            status = 1
+        print(f"{test}: {' '.join(sorted(rows[row])) if row else 'no row in tests/tiers.txt'}")
+    for prefix, tiers in rows.items():
+        # Other builds have further tests.
+        if prefix not in used and tiers & {"first", "live"} and pathlib.Path(build).name == "release":
+            status = 1
+            print(f"tests/tiers.txt: no test is called {prefix} or {prefix}.*")
+    return status
+
+
+def main():
+    command, *words = sys.argv[1:] or [""]
+    if command == "run" and words and words[0] in TIERS:
+        return run(words[0], words[1:])
+    if command == "summary" and words and set(words) <= set(TIERS):
+        return summary(words)
+    if command == "tiers" and len(words) < 2:
+        return print_tiers(words[0] if words else build_directory("first"))
+    return __doc__
+
+
+if __name__ == "__main__":
+    sys.exit(main())

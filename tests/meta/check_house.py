@@ -115,6 +115,7 @@ SCRIPTS = {
     "mutants.py": "tests/meta/check_mutants.py",
     "mutations.py": "tests/meta/check_mutations.py",
     "run_tests.py": "tests/meta/check_run_tests.py",
+    "soak.py": "tests/meta/check_run_tests.py",
     "tour.py": "tests/meta/CMakeLists.txt",
     "unit_cases.py": "tests/meta/check_mutants.py",
     "unity_groups.py": "tests/meta/check_unity_groups.py",

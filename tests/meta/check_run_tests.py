@@ -1,74 +1,154 @@
 # SPDX-License-Identifier: MIT
-"""scripts/run_tests.py counts tests and skipped ones, hides runtimes, uses the system's Python, and runs three tests
-at a time for two processors. Checked on small tests."""
+"""scripts/run_tests.py chooses the tests of a tier, counts them and what they skip, runs again what may be run again,
+and uses the system's Python; scripts/soak.py lists what failed once. Checked on small tests."""
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
 
-RUN_TESTS = pathlib.Path(__file__).resolve().parent.parent.parent / "scripts/run_tests.py"
-TESTS = """
-add_test(good "/bin/sh" "-c" "echo fine")
-add_test(partly "/bin/sh" "-c" "echo 'skipped: a title: only root can'; echo '  skipped in part: no dwz'")
-add_test(not-here "/bin/sh" "-c" "echo 'skipped: no node here'; exit 77")
-set_tests_properties(not-here PROPERTIES SKIP_RETURN_CODE 77)
-add_test(sees-node "/bin/sh" "-c" "command -v node && command -v sed")
+SCRIPTS = pathlib.Path(__file__).resolve().parent.parent.parent / "scripts"
+TIERS = """
+good        first          # a comment
+many        first
+partly      first live
+partly.here live
+later       live
+again       live
+broken      live
+never       first asan
 """
-
+FIRST = """
+add_test(good "/bin/sh" "-c" "echo fine")
+add_test(many "/bin/sh" "-c" "echo 'cases: 7 passed, 0 failed'")
+add_test(partly "/bin/sh" "-c" "echo 'skipped: a title: only root can'; echo '  skipped in part: no dwz'")
+add_test(partly.here "/bin/sh" "-c" "echo 'skipped: no node here'; exit 77")
+set_tests_properties(partly.here PROPERTIES SKIP_RETURN_CODE 77)
+"""
+BAD_CASES = """add_test(many "/bin/sh" "-c" "echo 'cases: 5 passed, 2 failed'; echo 'try again: no'; exit 1")
+"""
+# Passes when it runs the third time; and one that fails at once, though it might pass later.
+LIVE = """
+add_test(later "/bin/sh" "-c" "echo run >>later; test $(wc -l <later) -ge 3 || { echo 'try again: too few samples'; exit 1; }")
+add_test(again "/bin/sh" "-c" "echo run >>again; echo 'try again: no state'; exit 1")
+add_test(broken "/bin/sh" "-c" "echo run >>broken; echo 'wrong name'; exit 1")
+"""
 # Each waits until the others have started.
 TOGETHER = "".join(f"""
-add_test({name} "/bin/sh" "-c" "touch {name}; for i in $(seq 4000); do test -e a -a -e b -a -e c && exit 0; sleep 0.05; done; exit 1")
+add_test(good.{name} "/bin/sh" "-c" "touch {name}; for i in $(seq 4000); do test -e a -a -e b -a -e c && exit 0; sleep 0.05; done; exit 1")
 """ for name in "abc")
-
-
 # Passes with any Python but the one that the test puts into PATH.
 WITH_PYTHON = """
-add_test(python python3 -c "pass")
-add_test(python-of-a-test "/bin/sh" "-c" "exec python3 -c pass")
+add_test(good python3 -c "pass")
+add_test(good.shell "/bin/sh" "-c" "exec python3 -c pass")
 """
 
 
-def said(*arguments, **environment):
-    run = subprocess.run([sys.executable, RUN_TESTS, *arguments], capture_output=True, text=True,
-                         env={**os.environ, **environment})
-    return run.returncode, run.stdout
+class Tree:
+    """Both scripts, with a build of given tests."""
+
+    def __init__(self, root):
+        self.root, self.build = root, root / "build/release"
+        self.build.mkdir(parents=True)
+        (root / "scripts").mkdir()
+        (root / "tests").mkdir()
+        for name in ("run_tests.py", "soak.py"):
+            shutil.copy(SCRIPTS / name, root / "scripts")
+        (root / "tests/tiers.txt").write_text(TIERS)
+
+    def has(self, tests):
+        (self.build / "CTestTestfile.cmake").write_text(tests)
+
+    def run(self, *words, script="run_tests.py", **environment):
+        """The exit status, and the lines that it prints."""
+        ran = subprocess.run([sys.executable, "-B", self.root / "scripts" / script, *words], capture_output=True, text=True,
+                             env={**os.environ, **environment}, cwd=self.root)
+        return ran.returncode, ran.stdout.splitlines()
+
+
+def check_counts(tree):
+    tree.has(FIRST)
+    assert tree.run("run", "first")[0] == 0
+    status, lines = tree.run("summary", "first")
+    assert status == 0, lines
+    assert lines[-4:] == ["skipped: partly: a title: only root can (first)", "skipped: partly: no dwz (first)",
+                          "unstable: 0", "9 passed, 0 failed, 2 skipped"], lines
+    assert tree.run("run", "live")[0] == 0
+    status, lines = tree.run("summary", "first", "live")
+    assert (status, lines[-1]) == (0, "10 passed, 0 failed, 5 skipped"), lines
+    assert "skipped: partly: no dwz (first, live)" in lines and "skipped: partly.here: no node here (live)" in lines, lines
+
+    # Only the live tier runs a test again.
+    tree.has(BAD_CASES)
+    assert tree.run("run", "first")[0] == 1
+    status, lines = tree.run("summary", "first")
+    assert (status, lines[-1]) == (1, "5 passed, 2 failed, 0 skipped"), lines
+    status, lines = tree.run("summary", "asan")
+    assert (status, lines[0], lines[-1]) == (1, "asan: the tests did not run", "0 passed, 1 failed, 0 skipped"), lines
+    assert tree.run("run", "tsan")[0] == 1  # no build
+    assert tree.run("run", "live")[0] == 1  # no test of this tier
+
+
+def check_again(tree):
+    tree.has(LIVE.splitlines()[1])
+    assert tree.run("run", "live")[0] == 0
+    status, lines = tree.run("summary", "live")
+    assert status == 0 and lines[-2:] == ["unstable: 1 later", "1 passed, 0 failed, 0 skipped"], lines
+    assert lines.count("unstable: later failed before it passed:") == 2 and "try again: too few samples" in lines, lines
+
+    tree.has(LIVE)
+    assert tree.run("run", "live")[0] == 1
+    status, lines = tree.run("summary", "live")
+    assert (status, lines[-2:]) == (1, ["unstable: 0", "1 passed, 2 failed, 0 skipped"]), lines
+    assert len((tree.build / "again").read_text().split()) == 3
+    assert len((tree.build / "broken").read_text().split()) == 1
+
+
+def check_tiers(tree):
+    tree.has(FIRST + LIVE)
+    status, lines = tree.run("tiers")
+    assert status == 1 and "never: " not in "".join(lines), lines
+    assert "tests/tiers.txt: no test is called never or never.*" in lines and "partly.here: live" in lines, lines
+    tree.has(FIRST + LIVE + 'add_test(never "/bin/true")\nadd_test(neverland "/bin/true")\n')
+    status, lines = tree.run("tiers")
+    assert status == 1 and "neverland: no row in tests/tiers.txt" in lines, lines
+    tree.has(FIRST + LIVE + 'add_test(never "/bin/true")\n')
+    assert tree.run("tiers")[0] == 0
+
+
+def check_environment(tree, programs):
+    if os.path.exists("/usr/bin/python3"):
+        programs.mkdir()
+        (programs / "python3").write_text("#!/bin/sh\nexit 1\n")
+        (programs / "python3").chmod(0o755)
+        tree.has(WITH_PYTHON)
+        assert tree.run("run", "first", PATH=f"{programs}:{os.environ['PATH']}")[0] == 0
+    tree.has(TOGETHER)
+    assert tree.run("run", "first", "-j", "2")[0] == 0
+
+
+def check_soak(tree):
+    (tree.build / "later").unlink(missing_ok=True)
+    tree.has(LIVE.splitlines()[1] + '\nadd_test(partly "/bin/sh" "-c" "echo run >>partly; test $(wc -l <partly) != 2")\n')
+    status, lines = tree.run("live", "1", script="soak.py")
+    assert status == 0 and "later: unstable in 1 of 1 runs: 1" in lines, lines
+    status, lines = tree.run("live", "2", script="soak.py")
+    assert status == 1 and "partly: failed in 1 of 3 runs: 2" in lines and "later: unstable in 1 of 3 runs: 1" in lines, lines
+    assert lines[-1].startswith("2 tests, 6 runs of tests: "), lines
+    assert (tree.root / "build/soak/live-2-partly-1.log").exists()
+    assert len(tree.run("live", "0", script="soak.py")[1]) == 3
+    table = tree.root / "build/soak/first.tsv"
+    table.write_text("".join(f"x\t{number}\tslow\tpassed\t{seconds}\n" for number, seconds in enumerate((0.2, 0.2, 0.2, 2.5), 1)))
+    status, lines = tree.run("first", "0", script="soak.py")
+    assert (status, lines[0]) == (0, "slow: took 2.5 s once, 0.2 s in the median"), lines
 
 
 with tempfile.TemporaryDirectory() as scratch:
-    build = pathlib.Path(scratch, "build")
-    programs = pathlib.Path(scratch, "bin")
-    build.mkdir(), programs.mkdir()
-    (build / "CTestTestfile.cmake").write_text(TESTS)
-    (programs / "node").write_text("#!/bin/sh\n")
-    (programs / "node").chmod(0o755)
-    path = f"{programs}:{os.environ['PATH']}"
-
-    assert said("run", build, PATH=path, PERFMAP_LIVE="on")[0] == 0
-    status, text = said("summary", build, PERFMAP_LIVE="on")
-    assert status == 0, text
-    assert text.splitlines()[-4:] == [
-        f"skipped: partly: a title: only root can ({build})",
-        f"skipped: partly: no dwz ({build})",
-        f"skipped: not-here: no node here ({build})",
-        "3 passed, 0 failed, 3 skipped"], text
-
-    assert said("run", build, PATH=path, PERFMAP_LIVE="off")[0] != 0
-    status, text = said("summary", build, build, PERFMAP_LIVE="off")
-    assert status == 1, text
-    assert text.splitlines()[-2:] == ["PERFMAP_LIVE=off: real runtimes and the browser were left out",
-                                      "4 passed, 2 failed, 6 skipped"], text
-
-    if os.path.exists("/usr/bin/python3"):
-        (programs / "python3").write_text("#!/bin/sh\nexit 1\n")
-        (programs / "python3").chmod(0o755)
-        (build / "CTestTestfile.cmake").write_text(WITH_PYTHON)
-        for live in ("on", "off"):
-            assert said("run", build, PATH=path, PERFMAP_LIVE=live)[0] == 0, live
-
-    (build / "CTestTestfile.cmake").write_text(TOGETHER)
-    assert said("run", build, "-j", "2")[0] == 0
-    (build / "tests.xml").unlink()
-    status, text = said("summary", build)
-    assert (status, text.splitlines()[-1]) == (1, "0 passed, 1 failed, 0 skipped"), text
-print("tests, and what they skip, are counted")
+    own = Tree(pathlib.Path(scratch))
+    check_counts(own)
+    check_again(own)
+    check_tiers(own)
+    check_environment(own, own.root / "bin")
+    check_soak(own)
+print("tests are chosen, counted and run again")

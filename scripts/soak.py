@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Runs the tests of a tier many times on a busy machine: soak.py [TIER] [N] [CTEST-ARGUMENT...]
+
+Beside the N runs (5) of the tier (first), three busy loops for each processor take time from the tests. Each run of a
+test is a line of build/soak/TIER.tsv: the commit, the number of the run, the test, its outcome and its seconds. A soak
+can be continued: lines are appended. At the end the whole table is read, and each test is printed that ever failed,
+passed only when it was run again, or once took more than ten times its median. The exit status is 1 if a test failed.
+
+  soak.py first 50 -R '^writer'    only some tests, fifty times
+  soak.py first 0                  only prints what the table has
+"""
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+
+import run_tests
+
+ROOT = run_tests.ROOT
+LOOPS_PER_PROCESSOR = 3
+SLOW = 10  # times the median
+SHORT = 1.0  # seconds: how long a test has to take to be called slow
+
+
+class BusyLoops:
+    def __enter__(self):
+        self.processes = [subprocess.Popen(["/bin/sh", "-c", "while :; do :; done"])
+                          for _ in range(LOOPS_PER_PROCESSOR * len(os.sched_getaffinity(0)))]
+
+    def __exit__(self, *_):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+
+def commit():
+    known = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True)
+    return known.stdout.strip() or "unknown"
+
+
+def rows(path):
+    return [line.split("\t") for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def outcome(runs):
+    return "unstable" if runs[-1].status == "passed" and len(runs) > 1 else runs[-1].status
+
+
+def append(path, tier, version, number):
+    with path.open("a") as file:
+        for name, runs in run_tests.attempts_of(tier).items():
+            file.write("\t".join((version, str(number), name, outcome(runs), f"{runs[-1].seconds:.2f}")) + "\n")
+
+
+def keep_output(folder, tier, number):
+    """Outputs of failed runs: the next run replaces the results."""
+    for name, runs in run_tests.attempts_of(tier).items():
+        for attempt, test in enumerate(runs, 1):
+            if test.status == "failed":
+                (folder / f"{tier}-{number}-{name}-{attempt}.log").write_text(test.output)
+
+
+def report(path):
+    by_test = {}
+    for _, number, name, status, seconds in rows(path):
+        by_test.setdefault(name, []).append((int(number), status, float(seconds)))
+    failed = False
+    for name, runs in sorted(by_test.items()):
+        times = [seconds for _, status, seconds in runs if status != "skipped"]
+        for word in ("failed", "unstable"):
+            numbers = [number for number, status, _ in runs if status == word]
+            if numbers:
+                failed |= word == "failed"
+                print(f"{name}: {word} in {len(numbers)} of {len(runs)} runs: {' '.join(map(str, numbers))}")
+        if times and max(times) > max(SHORT, SLOW * statistics.median(times)):
+            print(f"{name}: took {max(times):.1f} s once, {statistics.median(times):.1f} s in the median")
+    print(f"{len(by_test)} tests, {sum(map(len, by_test.values()))} runs of tests: {path}")
+    return 1 if failed else 0
+
+
+def main():
+    words = sys.argv[1:]
+    tier = words.pop(0) if words and words[0] in run_tests.TIERS else "first"
+    count = int(words.pop(0)) if words and words[0].isdigit() else 5
+    path = ROOT / "build/soak" / f"{tier}.tsv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    version, done = commit(), max((int(row[1]) for row in rows(path)), default=0)
+    for number in range(done + 1, done + count + 1):
+        with BusyLoops():
+            run_tests.run(tier, ["-j", str(len(os.sched_getaffinity(0))), *words])
+        append(path, tier, version, number)
+        keep_output(path.parent, tier, number)
+    return report(path)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
