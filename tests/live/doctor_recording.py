@@ -19,7 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support
 from chance import is_at_most, most
 from other_user import copy_for_all
 from perf_record import PERF_RECORD, used
-from trying import require, require_samples
+from trying import require_samples
 from waiting import HANG, proc_file, processor_time, until
 
 PERFMAP = str(pathlib.Path(sys.argv[1]).resolve())
@@ -64,11 +64,11 @@ def record(options, workload=()):
     assert made.returncode == 0, made
 
 
-def doctor(*options, status=None):
+def doctor(*options, status=None, least=20):
     found = run([PERFMAP, "doctor", "perf.data", "--format", "json", *options])
     assert found.returncode in (0, 1), found
     read = json.loads(found.stdout)
-    require_samples(read["samples"], 20, "perf.data")
+    require_samples(read["samples"], least, "perf.data")
     assert status is None or found.returncode == status, found
     return read
 
@@ -695,8 +695,7 @@ def check_losses():
     """For root, the fix proposes larger buffers. Other users may not have them, so the fix records
     less often."""
     record(["--call-graph", "dwarf,32768", "-m", "8", "-F", "2999"], ["./good", "0.2"])
-    found = doctor()
-    require("lost-events" in ids(found), "perf lost no events")
+    found = doctor(status=1, least=0)  # no sample fits into so small buffers
     fix = fix_of(found, "lost-events")
     assert " -m 16M " in fix, fix
     check_fix("lost-events", found)
@@ -717,7 +716,6 @@ def check_losses_of_others():
         read = run(["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups", program, "doctor", "perf.data",
                     "--format", "json"], env=environment)
     found = json.loads(read.stdout)
-    require("lost-events" in ids(found), "perf lost no events")
     fix = fix_of(found, "lost-events")
     assert fix.startswith("sudo ") and " -F 1499 " in fix and "-m 16M" not in fix, fix
     paste(fix)
