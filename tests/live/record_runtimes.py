@@ -24,6 +24,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/support"))
 from chance import is_at_least
+from other_user import copy_for_all
 from recorded_programs import (JAVASCRIPT, PERFMAP, SHARES, check_counts, check_nothing_left, measured_samples,
                                read_manifest, run, skip_without_perf, stacks)
 from trying import require, results_of
@@ -164,9 +165,12 @@ def record_postgres(server, place):
                 "jit_inline_above_cost": "0", "jit_optimize_above_cost": "0",
                 "max_parallel_workers_per_gather": "0", "fsync": "off"}
     options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+    programs = cwd / "programs"
+    programs.mkdir()
+    perfmap, environment = copy_for_all(PERFMAP, programs)
     with open(cwd / "log", "w") as log:
-        process = subprocess.Popen([*user, PERFMAP, "record", "-o", "rec", "--", str(server), "-D", str(cwd / "data"),
-                                    *options], cwd=cwd, stdout=log, stderr=log)
+        process = subprocess.Popen([*user, perfmap, "record", "-o", "rec", "--", str(server), "-D", str(cwd / "data"),
+                                    *options], cwd=cwd, stdout=log, stderr=log, env=environment)
         try:
             def is_ready():
                 said = (cwd / "log").read_text()
