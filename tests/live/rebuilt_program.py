@@ -23,7 +23,7 @@ OWN void parse(unsigned long n) { for (unsigned long i = 0; i < n; ++i) sink = s
 OWN void render(unsigned long n) { for (unsigned long i = 0; i < n; ++i) sink = sink * 7 + i * i; }
 MORE
 int main(void) {
-  for (unsigned i = 0; i < 60000; ++i) { parse(2000); render(RENDER); }
+  for (unsigned i = 0; i < 15000; ++i) { parse(2000); render(RENDER); }
   return sink == 1;
 }
 """
