@@ -814,7 +814,7 @@ for address in ("search=f1&group=all", "view=table", "view=sandwich", "order=inv
     show(address)
     assert int(text_of("total").replace(",", "")) > 0, address
 print(f"five views of 50 000 distinct stacks: {time.monotonic() - began:.1f} s")
-assert time.monotonic() - began < 60
+require(time.monotonic() - began < 60, "five views of 50 000 distinct stacks are slow")
 assert browser.said == [], browser.said
 browser.close()
 print(f"the page shows {whole} samples")
