@@ -19,7 +19,7 @@ from recorded_programs import (JAVASCRIPT, SHARES, check_named, check_nothing_le
 from trying import require
 from waiting import processor_time, until
 
-SECONDS = 3
+SECONDS = 2
 JAVA = "public class Hot {\n" + "".join(
     f"static double {name}(int n) {{ double s = 0; for (int i = 0; i < n; i++) s += Math.sqrt(i) * i % 7; return s; }}\n"
     for name in SHARES) + """
@@ -146,7 +146,7 @@ def other_programs_are_not_compared_silently(cwd):
 
 def children_are_named(cwd):
     before = set(os.listdir(cwd)) | {"shell1"}
-    done = run("record", "-o", "shell1", "--", "sh", "-c", "node hot.js 1; node hot.js 1", cwd=cwd)
+    done = run("record", "-o", "shell1", "--", "sh", "-c", "node hot.js 0.5; node hot.js 0.5", cwd=cwd)
     assert done.stdout == "done true\n" * 2
     manifest = read_manifest(f"{cwd}/shell1")
     check_nothing_left(cwd, before, manifest)
@@ -184,7 +184,7 @@ def other_pids_are_named(cwd):
     check_nothing_left(cwd, before, manifest)
     check_shares("pids1", cwd, "pids")
     check_complete("pids1", cwd, "node")
-    inside = "unshare -p -f --mount-proc node hot.js 1"
+    inside = "unshare -p -f --mount-proc node hot.js 0.5"
     before.add("pids2")
     done = run("record", "-o", "pids2", "--", "sh", "-c", f"{inside}; {inside}", cwd=cwd)
     manifest = read_manifest(f"{cwd}/pids2")

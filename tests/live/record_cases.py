@@ -277,7 +277,7 @@ def zombies_are_named_so(cwd):
 
 
 def dumps_in_working_directories_are_removed(cwd):
-    run("record", "-o", "dump1", "node", "--perf-prof", "hot.js", "1", cwd=cwd)
+    run("record", "-o", "dump1", "node", "--perf-prof", "hot.js", "0.4", cwd=cwd)
     assert "dump" in [file["kind"] for file in read_manifest(f"{cwd}/dump1")["files"]]
     assert not list(pathlib.Path(cwd).glob("jit-*.dump"))
 
@@ -285,7 +285,7 @@ def dumps_in_working_directories_are_removed(cwd):
 def logs_without_a_directory_are_not_printed(cwd):
     """No file can be created in /proc."""
     for name, options in (("proc1", ()), ("proc2", ("--no-logfile-per-isolate", "--logfile=+"))):
-        done = run("record", "-o", f"{cwd}/{name}", "node", *options, f"{cwd}/hot.js", "1", cwd="/proc")
+        done = run("record", "-o", f"{cwd}/{name}", "node", *options, f"{cwd}/hot.js", "0.4", cwd="/proc")
         assert done.stdout == "done true\n" and ("-only-functions" in done.stderr) == (not options), done
         assert len(read_manifest(f"{cwd}/{name}")["files"]) == 1, done.stderr
 
@@ -293,13 +293,13 @@ def logs_without_a_directory_are_not_printed(cwd):
 def logs_of_scripts_are_not_printed(cwd):
     """Node.js is started in another directory, or as another user, after the script began."""
     hot = f"{cwd}/hot.js"
-    commands = {"moved1": ["sh", "-c", f"cd /proc && exec node {hot} 1"],
-                "moved2": ["sh", "-c", 'cd "$1" && exec node "$2" 1', "sh", "/proc", hot],
-                "moved3": ["env", "-C", "/proc", "node", hot, "1"]}
+    commands = {"moved1": ["sh", "-c", f"cd /proc && exec node {hot} 0.4"],
+                "moved2": ["sh", "-c", 'cd "$1" && exec node "$2" 0.4', "sh", "/proc", hot],
+                "moved3": ["env", "-C", "/proc", "node", hot, "0.4"]}
     if os.geteuid() == 0:
         closed = pathlib.Path(cwd, "closed")
         closed.mkdir(mode=0o711)
-        as_nobody = f"setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups node {hot} 1"
+        as_nobody = f"setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups node {hot} 0.4"
         (closed / "start").write_text(f"#!/bin/sh\ncd {closed}\nexec {as_nobody}\n")
         os.chmod(closed / "start", 0o755)
         commands |= {"user4": as_nobody.split(), "user5": [f"{closed}/start"], "user6": ["sh", "-c", f"exec {as_nobody}"]}
@@ -308,7 +308,7 @@ def logs_of_scripts_are_not_printed(cwd):
         assert done.stdout == "done true\n", (command, done)
         check_named(totals(name, cwd, "node"), command)
     # A script that says where it starts Node.js gets all names, also of regular expressions.
-    match = "const s = 'ab1'.repeat(1e5), end = Date.now() + 1000; while (Date.now() < end) s.replace(/[a-z]+([0-9])/g, '')"
+    match = "const s = 'ab1'.repeat(1e5), end = Date.now() + 500; while (Date.now() < end) s.replace(/[a-z]+([0-9])/g, '')"
     done = run("record", "-o", "regexp1", "--", "sh", "-c", 'node -e "$0"', match, cwd=cwd)
     assert any("[a-z]+([0-9])" in ";".join(frames) for frames, _ in stacks("regexp1", cwd)), done.stderr
 
@@ -340,7 +340,7 @@ def planted_files_stay(cwd):
 def names_of_others_are_refused(cwd):
     """A file that is older than the process, and one of another user, are not copied."""
     plant = "printf '0 7fffffffffff planted\\n' > /tmp/perf-$$.map; "
-    end = "; exec node hot.js 1"
+    end = "; exec node hot.js 0.4"
     done = run("record", "--runtime", "none", "-o", "old1", "--", "sh", "-c",
                plant + "touch -d 2001-01-01 /tmp/perf-$$.map" + end, cwd=cwd)
     assert read_manifest(f"{cwd}/old1")["files"] == [] and "older than the process" in done.stderr, done.stderr
@@ -582,7 +582,7 @@ ctypes.CFUNCTYPE(None)(ctypes.addressof(ctypes.c_char.from_buffer(code)))()
 def logs_elsewhere_are_removed(cwd):
     """Of V8, in a directory to which the program changes."""
     pathlib.Path(cwd, "elsewhere").mkdir()
-    run("record", "-o", "cd1", "--", "sh", "-c", "cd elsewhere && node ../hot.js 1", cwd=cwd)
+    run("record", "-o", "cd1", "--", "sh", "-c", "cd elsewhere && node ../hot.js 0.4", cwd=cwd)
     assert not os.listdir(f"{cwd}/elsewhere"), os.listdir(f"{cwd}/elsewhere")
 
 
@@ -592,11 +592,11 @@ def other_users_are_named(cwd):
         return print("skipped in part: only root can start programs as other users")
     os.chmod(cwd, 0o755)
     as_nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-    done = run("record", "-o", "user1", "--", *as_nobody, "node", "hot.js", "1", cwd=cwd)
+    done = run("record", "-o", "user1", "--", *as_nobody, "node", "hot.js", "0.4", cwd=cwd)
     assert done.stdout == "done true\n", done.stdout
     assert len(read_manifest(f"{cwd}/user1")["files"]) == 1, done.stderr
     if shutil.which("pypy3"):
-        loop = "s = 0\nfor i in range(100000000): s += i % 7"
+        loop = "s = 0\nfor i in range(40000000): s += i % 7"
         done = run("record", "--runtime", "pypy", "-o", "user3", "--", *as_nobody, "pypy3", "-c", loop, cwd=cwd)
         directory, = set(re.findall(r"/tmp/perfmap-\w+", done.stderr))
         assert not os.path.exists(directory), directory
