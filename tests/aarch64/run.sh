@@ -8,7 +8,9 @@ for program in aarch64-linux-gnu-g++ qemu-aarch64; do
 done
 [ -e /usr/include/catch2/catch.hpp ] || { echo "skipped: needs Catch2 as a header"; exit 77; }
 here=$(dirname "$(readlink -f "$0")")
-cmake -S "$here" -B "$1" -G Ninja -DCMAKE_TOOLCHAIN_FILE="$here/toolchain.cmake" >/dev/null
+launcher=$(command -v ccache) || launcher=
+[ "${PERFMAP_CCACHE:-on}" = on ] || launcher=
+cmake -S "$here" -B "$1" -G Ninja -DCMAKE_TOOLCHAIN_FILE="$here/toolchain.cmake" -DCMAKE_CXX_COMPILER_LAUNCHER="$launcher" >/dev/null
 cmake --build "$1" -j "$(nproc)" >"$1/build.log" || { tail -n 40 "$1/build.log"; exit 1; }
 # qemu does not enforce memory limits of the program that it runs.
 qemu-aarch64 "$1/trampoline_tests" '~[limits]'

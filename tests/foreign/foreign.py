@@ -10,7 +10,6 @@ import collections
 import concurrent.futures
 import dataclasses
 import json
-import math
 import pathlib
 import shutil
 import subprocess
@@ -22,6 +21,8 @@ sys.path.insert(0, str(HERE.parent))
 from commands import check_commands
 from dumps import Memory, read_dump, sign_with_16_bits, write_recording
 from machines import MACHINES
+from support.chance import is_at_least, is_at_most
+from support.trying import require, require_samples
 from truth import IMPOSSIBLE, Truth, plain_name
 
 RESULTS = ("equal", "longer", "shorter", "wrong")
@@ -113,7 +114,7 @@ def record(machine, variant, place):
     place.mkdir(exist_ok=True)
     program = build(machine, variant, place)
     dump = sample(machine, variant, program, place)
-    assert len(dump.samples) >= 300, f"{variant.name}: only {len(dump.samples)} samples"
+    require_samples(len(dump.samples), 300, variant.name)
     memory = Memory(dump)
     path_of = recorded_path(machine, program)
     sysroot, data = place / f"{program.name}.root", place / f"{program.name}.data"
@@ -152,19 +153,13 @@ def percent(number, of):
     return 100 * number / max(1, of)
 
 
-def chance_margin(of, share):
-    """How far the number of samples with a result is from its mean by chance, if their share is in
-    percent: less than three standard deviations, but for one case in 700."""
-    return 3 * math.sqrt(of * share / 100 * (1 - share / 100)) + 0.5
-
-
 def is_below(number, of, share):
     """Whether chance does not explain that a number of samples is below the share in percent."""
-    return number < of * share / 100 - chance_margin(of, share)
+    return not is_at_least(number, of, share / 100)
 
 
 def is_above(number, of, share):
-    return number > of * share / 100 + chance_margin(of, share)
+    return not is_at_most(number, of, share / 100)
 
 
 class Counts:
@@ -220,7 +215,7 @@ def compare_variant(perfmap, machine, variant, place):
 
 
 def check(perfmap, machine, place, examples):
-    problems, total = [], Counts()
+    problems, missed, total = [], [], Counts()
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         variants = [variant for variant in machine.variants if not variant.missing(machine)]
         for variant in machine.variants:
@@ -247,7 +242,7 @@ def check(perfmap, machine, place, examples):
         equal = total.number("equal", [one])
         print(f"  {one}: equal {percent(*equal):.1f} % of {equal[1]} (at least {least}, goal {goal})")
         if not total.of[one]:
-            problems.append(f"no sample is in the class {one}")
+            missed.append(one)
         elif is_below(*equal, least):
             problems.append(f"{one}: {percent(*equal):.1f} % of stacks are equal, not {least}")
     if examples:
@@ -257,7 +252,8 @@ def check(perfmap, machine, place, examples):
                 kinds[leaf, text.split(":")[0]] += 1
                 if kinds[leaf, text.split(":")[0]] <= 6:
                     print(text, file=out)
-    return problems
+    require(problems or not missed, f"no sample is in {', '.join(missed)}")
+    return problems + [f"no sample is in the class {one}" for one in missed]
 
 
 def main():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""formats.py MEASURED PERFMAP: what each reader and each output costs on ordinary input. docs/limits.md has
+"""formats.py MEASURED PERFMAP [--time]: what each reader and each output costs on ordinary input. docs/limits.md has
 the figures."""
 import base64
 import json
@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 import growth as measuring
-from growth import FACTORS, INPUT, MAX_EXPONENT, Growth, grown
+from growth import FACTORS, INPUT, WHAT, Growth, arguments, grown
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from support.perf_data import ANONYMOUS, PerfData
@@ -314,14 +314,14 @@ class SteadyGrowth(Growth):
     def __init__(self, measured):
         # A huge page and what starting a program takes.
         measuring.LEAST_MEMORY, measuring.LEAST_CPU = 2 << 20, 5_000_000
-        super().__init__(measured, FACTORS[::2], runs=3)
+        super().__init__(measured, (FACTORS[0], 4, FACTORS[-1]), runs=3 if WHAT == "cpu" else 2)
 
     def exponents(self, *words, **options):
         found = super().exponents(*words, **options)
-        if max(found.memory, found.cpu) <= MAX_EXPONENT:
+        if not self.too_fast(found):
             return found
         again = super().exponents(*words, **options)
-        return min(found, again, key=lambda one: max(one.memory, one.cpu))
+        return min(found, again, key=lambda one: getattr(one, WHAT))
 
 
 def merged(growth, perfmap, place):
@@ -343,14 +343,14 @@ def merged(growth, perfmap, place):
         added = last.input_bytes - first.input_bytes
         print(f"{title}: {few} recordings {first.memory / 1e6:.1f} MB, {many} {last.memory / 1e6:.1f} MB of memory; "
               f"{(last.cpu - first.cpu) / added:.1f} ns a byte", flush=True)
-        if last.memory > first.memory + (1 << 20):
+        if WHAT == "memory" and last.memory > first.memory + (1 << 20):
             growth.failures.append(f"{title}: memory grows with the number of recordings")
-        if last.cpu > 1.5 * many / few * first.cpu:
-            growth.failures.append(f"{title}: time grows faster than the number of recordings")
+        if WHAT == "cpu" and last.cpu > 1.5 * many / few * first.cpu:
+            growth.late.append(f"{title}: time grows faster than the number of recordings")
 
 
 def main():
-    measured, perfmap = sys.argv[1:]
+    measured, perfmap = arguments()
     perfmap = str(pathlib.Path(perfmap).resolve())
     growth = SteadyGrowth(measured)
     with tempfile.TemporaryDirectory() as folder:

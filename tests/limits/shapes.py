@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""shapes.py MEASURED PERFMAP: inputs made by an attacker. Their costs grow like those of ordinary ones."""
+"""shapes.py MEASURED PERFMAP [--time]: inputs made by an attacker. Their costs grow like those of ordinary ones."""
 import pathlib
 import struct
 import sys
 import tempfile
 
 from formats import BEGIN, SteadyGrowth, in_shell, load, message, number, perf_map, shuffled, varint
-from growth import INPUT, grown
+from growth import INPUT, arguments, grown
 
 # Numbers that have one remainder in hash tables of many sizes.
 ALIKE = 1056323
@@ -110,7 +110,7 @@ def cases(names):
 
 
 def main():
-    measured, perfmap = sys.argv[1:]
+    measured, perfmap = arguments()
     perfmap = str(pathlib.Path(perfmap).resolve())
     growth = SteadyGrowth(measured)
     with tempfile.TemporaryDirectory() as folder:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""stacks.py MEASURED PERFMAP TRACKER: what recordings with many changes of memory and many
+"""stacks.py MEASURED PERFMAP TRACKER [--time]: what recordings with many changes of memory and many
 processes cost `perfmap stacks`, `perfmap doctor` and the tracker of the C interface. Also, that
 files that are missing are one line of warnings."""
 import functools
@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-from growth import INPUT, MAX_EXPONENT, Growth, grown
+from growth import INPUT, MAX_EXPONENT, WHAT, Growth, arguments, grown
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from support.perf_data import ANONYMOUS, PerfData
@@ -179,9 +179,10 @@ def check_warnings(perfmap, growth):
 
 
 def main():
-    measured, perfmap, tracker = sys.argv[1:]
+    measured, perfmap, tracker = arguments()
     growth = Growth(measured)
-    check_warnings(perfmap, growth)
+    if WHAT == "memory":
+        check_warnings(perfmap, growth)
     # The tracker alone is fast, and with many processes its memory leaves the processor's caches between 1x and 16x.
     subjects = (("stacks", [perfmap, "stacks", "--threads", "1", INPUT], recording, 1, MAX_EXPONENT),
                 ("doctor", [perfmap, "doctor", INPUT], recording, 1, MAX_EXPONENT),

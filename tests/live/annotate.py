@@ -16,6 +16,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from support import recorded  # noqa: E402
+from support.trying import require_samples  # noqa: E402
 
 perfmap = os.path.abspath(sys.argv[1])
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -86,7 +87,7 @@ def compare(theirs, recording, file, least):
         key = lambda counts: sorted(counts.items())  # noqa: E731
         assert sorted(ours, key=key) == sorted(versions, key=key), (function, ours, versions)
         samples += sum(sum(version.values()) for version in versions)
-    assert samples >= least, samples
+    require_samples(samples, least, recording)
     print(f"{len(theirs)} functions of {recording} have their {samples} samples where perf annotate has them")
 
 

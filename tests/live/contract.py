@@ -14,9 +14,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from support.other_user import copy_for_all  # noqa: E402
 from support.pseudo_terminal import on_terminal  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -255,9 +255,12 @@ def status_2():
     if os.geteuid() != 0:
         return
     pid = os.getpid()
+    os.mkdir("for-all")
+    os.chmod(".", 0o755)
+    program, environment = copy_for_all(PERFMAP, "for-all")
     for command in ("doctor", "watch", "snapshot -o saved"):
-        done = subprocess.run([PERFMAP, *command.split(), str(pid)], capture_output=True, user=65534, group=65534,
-                              extra_groups=[], text=True, timeout=200)
+        done = subprocess.run([program, *command.split(), str(pid)], capture_output=True, user=65534, group=65534,
+                              extra_groups=[], text=True, timeout=200, env=environment)
         words = f"{command.split()[0]} {pid}" + " -o saved" * command.startswith("snapshot")
         assert done.returncode == 2 and done.stderr.endswith(f"; try 'sudo perfmap {words}'\n"), (command, done)
 

@@ -13,10 +13,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from chance import is_at_most, most
 from other_user import copy_for_all
-from perf_record import PERF_RECORD
+from perf_record import PERF_RECORD, used
+from trying import require_samples
 from waiting import HANG, proc_file, processor_time, until
 
 PERFMAP = str(pathlib.Path(sys.argv[1]).resolve())
@@ -61,11 +64,13 @@ def record(options, workload=()):
     assert made.returncode == 0, made
 
 
-def doctor(*options, status=None):
+def doctor(*options, status=None, least=20):
     found = run([PERFMAP, "doctor", "perf.data", "--format", "json", *options])
     assert found.returncode in (0, 1), found
+    read = json.loads(found.stdout)
+    require_samples(read["samples"], least, "perf.data")
     assert status is None or found.returncode == status, found
-    return json.loads(found.stdout)
+    return read
 
 
 def ids(found):
@@ -93,7 +98,8 @@ def names_javascript(stacks):
 
 def is_named(process):
     """Up to 0.5 % of the JIT frames may be unnamed: their code is gone, or they are no frames."""
-    return process["jit_frames"] > 10 and process["unnamed_jit_frames"] <= process["jit_frames"] / 200
+    require_samples(process["jit_frames"], 10, "JIT frames")
+    return is_at_most(process["unnamed_jit_frames"], process["jit_frames"], 0.005)
 
 
 def check_fix(name, found, also=()):
@@ -108,14 +114,16 @@ def check_fix(name, found, also=()):
     return again
 
 
-def compiled(name, *flags, compiler="gcc", source="work.c"):
-    return run([compiler, *flags, source, "-o", name]).returncode == 0
+def compiled(name, *flags, compiler="gcc", source="work.c", link=("-static",)):
+    """Static, so that no sample is in the dynamic loader or a library of the system: one in stripped code, of the 100 of a
+    short run, would be a finding of its own."""
+    return run([compiler, *link, *flags, source, "-o", name]).returncode == 0
 
 
 def few(found):
     """How many samples may be in instructions for which no rule is right, such as those that change
-    the stack, or in code that starts the program."""
-    return 2 + found["samples"] / 100
+    the stack, or in code that starts the program: 1 %."""
+    return most(found["samples"], 0.01)
 
 
 def main_process(found):
@@ -129,6 +137,11 @@ def check_healthy():
     assert found["findings"] == [] and main_process(found)["looked_for"] == [], found
     text = run([PERFMAP, "doctor", "perf.data"]).stdout
     assert text.endswith("\nno problem found\n"), text
+    # With the dynamic loader and libc, of which few samples may have no name.
+    assert compiled("dynamic", "-O1", "-g", "-fno-optimize-sibling-calls", link=())
+    record(["--call-graph", "dwarf"], ["./dynamic", "0.2"])
+    found = doctor()
+    assert main_process(found)["looked_for"] == [] and found["samples"] - found["root"] <= few(found), found
     record(["-g"], ["sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do ls / > /dev/null; ./good 0.05; done"])
     check_few_astray(doctor(status=0))
 
@@ -138,7 +151,7 @@ def check_few_astray(found):
     for one in found["findings"]:
         assert (one["id"], one["severity"]) == ("no-frame-pointers", "info"), found
         part, whole = re.match(r"(\d+) of (\d+) stacks ", one["message"]).groups()
-        assert int(part) <= int(whole) * 0.05, one
+        assert is_at_most(int(part), int(whole), 0.05), one
 
 
 def check_perf_options():
@@ -159,7 +172,7 @@ def check_attached():
     shutil.copy("good", "it.is+good")
     with subprocess.Popen(["./it.is+good", "60"]) as process:
         until(lambda: processor_time(process.pid) > 0.1)
-        record(["-p", str(process.pid)], ["sleep", "0.3"])
+        record(["-p", str(process.pid)], used(0.2))
         process.kill()
     fix = fix_of(doctor(status=1), "no-stacks")
     assert f"{process.pid}" not in fix, fix
@@ -219,7 +232,7 @@ def check_32_bit():
 
 
 def check_musl():
-    assert compiled("musl", "-O2", compiler="musl-gcc")
+    assert compiled("musl", "-O2", compiler="musl-gcc", link=())
     record(["--call-graph", "dwarf"], ["./musl", "0.2"])
     found = doctor(status=1)
     assert ids(found) == ["no-symbols", "early-ends"] and "musl" in found["findings"][1]["message"], found
@@ -271,7 +284,8 @@ def check_coroutines():
     assert compiled("coroutine", "-O1", source="coroutine.c")
     record(["--call-graph", "dwarf"], ["./coroutine"])
     found = doctor()
-    assert found["samples"] > 50 and found["samples"] - found["root"] <= few(found), found
+    require_samples(found["samples"], 50, "coroutine")
+    assert found["samples"] - found["root"] <= few(found), found
     assert "early-ends" not in ids(found) or found["root"] < found["samples"], found
 
 
@@ -305,7 +319,8 @@ def check_signal_stack():
     record(["--call-graph", "dwarf"], ["./handled"])
     found = doctor(status=1)
     assert "other-stack" in ids(found), found
-    assert found["other_stack"] > 10 and found["bad_memory"] + found["no_info"] <= few(found), found
+    require_samples(found["other_stack"], 10, "the handler's stack")
+    assert found["bad_memory"] + found["no_info"] <= few(found), found
     check_fix("other-stack", found)
     stacks = run([PERFMAP, "stacks", "perf.data"]).stdout
     # The chain leads to the caller of the interrupted function.
@@ -372,7 +387,8 @@ def check_node():
     record(["-g"], ["node", "app.js"])
     found = doctor(status=1)
     process = main_process(found)
-    assert process["runtime"] == "node" and process["unnamed_jit_frames"] > 10, found
+    require_samples(process["jit_frames"], 10, "JIT frames of node")
+    assert process["runtime"] == "node" and process["unnamed_jit_frames"], found
     assert [one["fate"] for one in process["looked_for"]] == ["missing", "missing"], found
     again = check_fix("no-map", found, also=["lost-map", "unnamed-jit", "interpreted-frames"])
     assert is_named(main_process(again)), again
@@ -420,7 +436,7 @@ def check_attached_node():
     pathlib.Path("long.js").write_text(NODE.replace("SECONDS", "60"))
     with subprocess.Popen(["node", "long.js"]) as process:
         until(lambda: processor_time(process.pid) > 0.4)
-        record(["-g", "-p", str(process.pid)], ["sleep", "0.5"])
+        record(["-g", "-p", str(process.pid)], used(0.4))
         fix = fix_of(doctor(status=1), "no-map")
         assert fix == "node --perf-basic-prof --interpreted-frames-native-stack long.js", fix
         process.kill()
@@ -428,7 +444,7 @@ def check_attached_node():
     fix = fix_of(doctor(status=1), "no-map")
     with subprocess.Popen(["sh", "-c", fix + "; exec node long.js"]) as process:
         until(lambda: "node" in proc_file(process.pid, "cmdline").split("\0")[0] and processor_time(process.pid) > 0.5)
-        record(["-g", "-p", str(process.pid)], ["sleep", "0.5"])
+        record(["-g", "-p", str(process.pid)], used(0.4))
         found = doctor()
         assert is_named(main_process(found)), (fix, found)
         process.kill()
@@ -480,7 +496,8 @@ def check_erlang_bifs():
     assert "end where Erlang calls a C function" in told[0]["message"] and "-g " in told[0]["message"], told
     stacks = run([PERFMAP, "stacks", "perf.data"]).stdout
     ends = sum(int(line.rsplit(" ", 1)[1]) for line in stacks.splitlines() if ";global::call_" in line and "MD5" in line)
-    assert ends > 10 and int(told[0]["message"].split()[0]) >= ends, (ends, told)
+    require_samples(ends, 10, "stacks that end where Erlang calls C")
+    assert int(told[0]["message"].split()[0]) >= ends, (ends, told)
 
 
 def check_java_alive():
@@ -489,9 +506,9 @@ def check_java_alive():
     assert run(["javac", "L.java"]).returncode == 0
     with subprocess.Popen(["java", "-XX:+PreserveFramePointer", "L"]) as process:
         until(lambda: processor_time(process.pid) > 1.2)
-        record(["-g", "-p", str(process.pid)], ["sleep", "0.5"])
+        record(["-g", "-p", str(process.pid)], used(0.4))
         found = doctor(status=1)
-        assert main_process(found)["unnamed_jit_frames"] > 10, found
+        require_samples(main_process(found)["unnamed_jit_frames"], 10, "JIT frames of java")
         assert fix_of(found, "no-map") == f"jcmd {process.pid} Compiler.perfmap", found
         again = check_fix("no-map", found)
         assert is_named(main_process(again)), again
@@ -503,7 +520,8 @@ def record_unnamed_node(*options):
     record(["-g", *options], ["node", "app.js"])
     found = doctor(status=1)
     process = main_process(found)
-    assert process["jit_frames"] > 10 and process["unnamed_jit_frames"] == process["jit_frames"], found
+    require_samples(process["jit_frames"], 10, "JIT frames of node")
+    assert process["unnamed_jit_frames"] == process["jit_frames"], found
     return pathlib.Path(process["looked_for"][0]["our_path"])
 
 
@@ -640,12 +658,12 @@ def check_forked_worker():
         child = int(parent.stdout.readline())
         try:
             for options in (["-k", "mono"], []):
-                record(["-g", *options, "-p", str(child)], ["sleep", "0.4"])
+                record(["-g", *options, "-p", str(child)], used(0.2))
                 assert "of_the_parent" in run([PERFMAP, "stacks", "perf.data"]).stdout
                 process = main_process(doctor(status=0))
                 assert process["pid"] == child and process["unnamed_jit_frames"] == 0, process
-                used = [one for one in process["looked_for"] if one["fate"] == "used"]
-                assert [one["inherited_from"] for one in used] == [parent.pid] and "parents_known" not in process, process
+                files = [one for one in process["looked_for"] if one["fate"] == "used"]
+                assert [one["inherited_from"] for one in files] == [parent.pid] and "parents_known" not in process, process
             assert run([PERFMAP, "snapshot", str(child), "-o", "kept"]).returncode == 0
         finally:
             os.kill(child, 9)
@@ -677,7 +695,7 @@ def check_losses():
     """For root, the fix proposes larger buffers. Other users may not have them, so the fix records
     less often."""
     record(["--call-graph", "dwarf,32768", "-m", "8", "-F", "2999"], ["./good", "0.2"])
-    found = doctor(status=1)
+    found = doctor(status=1, least=0)  # no sample fits into so small buffers
     fix = fix_of(found, "lost-events")
     assert " -m 16M " in fix, fix
     check_fix("lost-events", found)
@@ -710,7 +728,9 @@ def attempt(name, check, *needed):
     if missing:
         left_out.append(f"{name}: there is no {missing[0]}")
     else:
+        began = time.monotonic()
         check()
+        print(f"{name}: {time.monotonic() - began:.1f} s", flush=True)
         done.append(name)
 
 

@@ -19,7 +19,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
-from perf_record import PERF_RECORD
+from perf_record import PERF_RECORD, used
 from waiting import until
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -86,7 +86,7 @@ def find(name):
 def recorded(pid, name):
     """A recording of the process, or nothing if perf may not record."""
     made = subprocess.run([*PERF_RECORD, "-e", "cpu-clock:u", "-F", "499", "-k", "mono", "-g", "-o", name,
-                           "-p", str(pid), "sleep", "1"], capture_output=True) if shutil.which("perf") else None
+                           "-p", str(pid), *used(0.8)], capture_output=True) if shutil.which("perf") else None
     return name if made is not None and made.returncode == 0 else None
 
 

@@ -38,11 +38,11 @@ check() {
   found=$(grep -c '^ lisp::leaf:demo.lisp lisp::middle:demo.lisp lisp::outer:demo.lisp$' \
     stacks.txt || :)
   echo "$1: $found stacks with leaf, middle and outer"
-  [ "$found" -ge 10 ] || { sort stacks.txt | uniq -c | sort -rn | head; exit 1; }
   ! grep 'lisp::outer:.* lisp::\(leaf\|middle\):' stacks.txt || exit 1
+  [ "$found" -ge 10 ] || { sort stacks.txt | uniq -c | sort -rn | head; echo "try again: $1: $found stacks with leaf"; exit 1; }
   deep=$(grep -cE '( lisp::fib:demo.lisp){5}' stacks.txt || :)
   echo "$1: $deep stacks with five of fib and more"
-  [ "$deep" -ge 5 ] || exit 1
+  [ "$deep" -ge 5 ] || { echo "try again: $1: $deep stacks with five of fib"; exit 1; }
 }
 
 perf record -q --no-bpf-event -e cpu-clock -F 5000 -g -o perf.data "$interpreter" map demo.lisp >out.txt

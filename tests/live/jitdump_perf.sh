@@ -29,14 +29,14 @@ check() {
   for expected in 'jit::count_down .*countdown\.src:1[1-3]$' 'jit::count_again .*countdown\.src:2[1-3]$'; do
     found=$(grep -cE "$expected" frames.txt || :)
     echo "$1: $found samples match '$expected'"
-    [ "$found" -ge 10 ] || { head -n 40 script.txt; exit 1; }
+    [ "$found" -ge 10 ] || { head -n 40 script.txt; echo "try again: $1: $found samples match '$expected'"; exit 1; }
   done
 
   perf version --build-options | grep -qE '(libdw-dwarf-unwind|libunwind): \[ on' ||
     { echo "this perf does not unwind"; return; }
   callers=$(grep -A 2 'jit::count' script.txt | grep -cE ' (run|main)$' || :)
   echo "$1: $callers samples were unwound into the caller"
-  [ "$callers" -ge 10 ] || { head -n 40 script.txt; exit 1; }
+  [ "$callers" -ge 10 ] || { head -n 40 script.txt; echo "try again: $1: $callers unwound samples"; exit 1; }
 }
 
 check by-perf

@@ -17,6 +17,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from trying import require
+
 PERFMAP = str(pathlib.Path(sys.argv[1]).resolve())
 READ = 64  # kMaxProcessDumps
 SECONDS = 3  # of processor time; most goes into a list of the mapped files
@@ -67,7 +70,7 @@ def run(*words):
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert done.returncode in (0, 1), (words, done.returncode, done.stderr[-300:])
     took = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    assert took < SECONDS, (words, took)
+    require(took < SECONDS, (words, took))  # a busy machine takes more, as programs share its caches
     return done.stdout, done.stderr
 
 

@@ -31,10 +31,12 @@ TEST_CASE("a mapped writer that is killed at any time has lost and torn no entry
       ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   REQUIRE(done != MAP_FAILED);
   std::mt19937 random(5);
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(8);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  constexpr int kLeastKills = 100;  // also on a busy machine, where they take longer
   int kills = 0;
   int unborn = 0;
-  for (; kills < 3000 && std::chrono::steady_clock::now() < until; ++kills) {
+  for (; kills < kLeastKills || (kills < 3000 && std::chrono::steady_clock::now() < until);
+       ++kills) {
     const std::string path = scratch / "killed.map";
     std::remove(path.c_str());
     const std::string before = kills % 2 == 0 ? "" : std::string(random() % 2000, 'a') + "\n";
@@ -89,7 +91,6 @@ TEST_CASE("a mapped writer that is killed at any time has lost and torn no entry
     }
   }
   INFO("kills: " << kills << ", heads that were cut in two: " << unborn);
-  CHECK(kills > 20);  // few on a busy machine
   CHECK(unborn * 20 <= kills + 20);
   ::munmap(done, 4096);
 }

@@ -20,7 +20,7 @@ map=/tmp/perf-$pid.map
 tries=0
 until grep -q ':\*hotLoop ' "$map" 2>/dev/null; do
   tries=$((tries + 1))
-  [ $tries -lt 2000 ] || { echo "node wrote no optimised hotLoop"; exit 1; }
+  [ $tries -lt 2000 ] || { echo "try again: node wrote no optimised hotLoop"; exit 1; }
   sleep 0.1
 done
 
@@ -34,7 +34,7 @@ dump=$work/jit-$pid.dump
 tries=0
 until "$perfmap" resolve "$start" --pid $pid | grep -q "hotLoop .*+0x0 ($dump)"; do
   tries=$((tries + 1))
-  [ $tries -lt 2000 ] || { echo "no hotLoop in $dump"; exit 1; }
+  [ $tries -lt 2000 ] || { echo "try again: no hotLoop in $dump"; exit 1; }
   sleep 0.1 # V8 writes through a buffer
 done
 "$perfmap" resolve "$start" --pid $pid --lines --format json | grep -q '"source_line":2'

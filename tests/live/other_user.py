@@ -20,7 +20,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/support"))
 from named_frames import compare, run, skip
-from perf_record import PERF_RECORD
+from perf_record import PERF_RECORD, used
 from waiting import until
 
 PERFMAP = str(pathlib.Path(sys.argv[1]).resolve())
@@ -66,7 +66,7 @@ def check_alive(work):
     with running(node(work, "--perf-basic-prof", 60), cwd=work) as process:
         map_path = pathlib.Path(f"/tmp/perf-{process.pid}.map")
         until(lambda: map_path.exists() and b"fib" in map_path.read_bytes())
-        run(*RECORD, "-o", "alive.data", "-p", str(process.pid), "--", "sleep", "1")
+        run(*RECORD, "-o", "alive.data", "-p", str(process.pid), "--", *used(0.8))
         compare(PERFMAP, "alive, attached", "alive.data", 200)
         assert "foreign-owner" not in stacks("alive.data").stderr
         doctor = subprocess.run([PERFMAP, "doctor", "alive.data", "--format", "json"], capture_output=True, text=True)
@@ -150,7 +150,7 @@ def check_container(work):
         pid = int(children.read_text())
         inner = pathlib.Path(f"/proc/{pid}/root/tmp/perf-1.map")
         until(lambda: inner.exists() and b"fib" in inner.read_bytes())
-        run(*RECORD, "-o", "inside.data", "-p", str(pid), "--", "sleep", "1")
+        run(*RECORD, "-o", "inside.data", "-p", str(pid), "--", *used(0.8))
         compare(PERFMAP, "in a container", "inside.data", 200)
 
 

@@ -109,7 +109,7 @@ TEST_CASE("import() follows a child from fork through exec to its end", "[proces
   CHECK(tracker.at(child) == as_fork);
 
   REQUIRE(::write(go[1], "x", 1) == 1);
-  for (int i = 0; i < 1000 && tracker.find(child)->comm != "cat"; ++i) {
+  while (tracker.find(child)->comm != "cat") {
     ::usleep(1000);
     REQUIRE(tracker.import(child));
   }

@@ -16,8 +16,10 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/support"))
+from chance import is_at_most
 from perf_record import PERF_RECORD
 import pypylog
+from trying import require_samples
 
 PERFMAP = sys.argv[1]
 PROGRAM = """
@@ -146,14 +148,15 @@ def check_code(place, log, samples):
     begins = {int(at, 16) for at in re.findall(r"^ *([0-9a-f]+):\t", code, re.M)}
     within = [hex(ip) for _, ip, _ in samples if ip not in begins]
     # After constants between instructions, objdump may be out of step for some bytes.
-    assert len(within) * 50 <= len(samples), within
+    assert is_at_most(len(within), len(samples), 0.02), within
 
 
 def check(place):
     log, data = record(place)
     loops = pypylog.loops_of(log)
     samples = [one for one in samples_by_perf(data) if pypylog.loop_at(loops, one[1])]
-    assert len(loops) >= 5 and len(samples) >= 50, (len(loops), len(samples))
+    assert len(loops) >= 5, len(loops)
+    require_samples(len(samples), 50, "loops and bridges")
     made = place / "made.map"
     run(PERFMAP, "pypylog", log, "--to", "perf-map", "-o", made)
     lines = check_resolve(samples, loops, "-s", log)

@@ -14,6 +14,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from support.json_schema import check, load  # noqa: E402
+from support.trying import require  # noqa: E402
 
 PERFMAP = str(pathlib.Path(sys.argv[1]).resolve())
 PROGRAM = r"""
@@ -23,7 +24,7 @@ OWN void parse(unsigned long n) { for (unsigned long i = 0; i < n; ++i) sink = s
 OWN void render(unsigned long n) { for (unsigned long i = 0; i < n; ++i) sink = sink * 7 + i * i; }
 MORE
 int main(void) {
-  for (unsigned i = 0; i < 60000; ++i) { parse(2000); render(RENDER); }
+  for (unsigned i = 0; i < 30000; ++i) { parse(2000); render(RENDER); }
   return sink == 1;
 }
 """
@@ -74,7 +75,8 @@ def names_outlive_the_program(*flags):
     record("-o", "new")
     for old in ("old", "older.tar.zst"):
         found = changes("new", old)
-        assert found.get("render") == "grew" and set(found.values()) <= {"grew", "shrank"}, (flags, found)
+        assert set(found.values()) <= {"grew", "shrank"}, (flags, found)
+        require(found.get("render") == "grew", (flags, found))
     for ending in (lambda: subprocess.run(["strip", "bench"], check=True), lambda: os.unlink("bench")):
         ending()
         assert (shares("old", "--by", "line"), shares("older.tar.zst", "--by", "line")) == before

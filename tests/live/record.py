@@ -14,19 +14,22 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
-from recorded_programs import (JAVASCRIPT, SHARES, check_nothing_left, check_shares, read_manifest, run,
-                               run_rows, skip_without_perf, totals)
+from recorded_programs import (JAVASCRIPT, SHARES, check_named, check_nothing_left, check_rooted, check_shares, read_manifest,
+                               run, run_rows, skip_without_perf, totals)
+from trying import require
 from waiting import processor_time, until
 
-SECONDS = 3
+SECONDS = 2
 JAVA = "public class Hot {\n" + "".join(
     f"static double {name}(int n) {{ double s = 0; for (int i = 0; i < n; i++) s += Math.sqrt(i) * i % 7; return s; }}\n"
     for name in SHARES) + """
+// Of processor time, as in hot.js.
+static long used() { return ProcessHandle.current().info().totalCpuDuration().get().toMillis(); }
 public static void main(String[] words) {
-  long end = System.currentTimeMillis() + 1000 * Long.parseLong(words[0]);
+  long end = used() + 1000 * Long.parseLong(words[0]);
   java.io.File enough = new java.io.File(words.length > 1 ? words[1] : "never");  // ends the program when it exists
   double x = 0;
-  while (System.currentTimeMillis() < end && !enough.exists()) x += hot50(2500000) + hot30(1500000) + hot20(1000000);
+  while (used() < end && !enough.exists()) x += hot50(2500000) + hot30(1500000) + hot20(1000000);
   System.out.println("done " + (x > 0));
 }}
 """
@@ -44,8 +47,8 @@ int main(int, char** words) {
 
 def check_complete(directory, cwd, comm):
     row = totals(directory, cwd, comm)
-    assert row["ends"]["root"] >= 0.98 * row["samples"], row
-    assert row["unnamed_jit_frames"] <= 0.01 * row["frames"], row
+    check_rooted(row, directory)
+    check_named(row, directory)
 
 
 def record_started(cwd, directory, command, comm):
@@ -72,7 +75,9 @@ def node_is_named(cwd):
     changes = json.loads(compared.stdout)
     assert not [row for row in changes["functions"] if "hot" in row["name"] and row["change"] in ("appeared", "vanished")], changes
     rows = run("report", "node1", "--top", "3", cwd=cwd).stdout.splitlines()[2:5]
-    assert [re.search(r"hot\d+", row)[0] for row in rows] == list(SHARES), rows
+    found = [re.search(r"hot\d+", row) for row in rows]
+    assert all(found), rows
+    require([one[0] for one in found] == list(SHARES), rows)
     # The directory works elsewhere, without the files of this machine's /tmp.
     shutil.move(f"{cwd}/node1", f"{cwd}/moved")
     check_complete("moved", cwd, "node")
@@ -103,8 +108,10 @@ def living_jvm_is_asked(cwd):
     until(lambda: processor_time(jvm.pid) > 1.5)
     began = time.monotonic()
     done = run("record", "-o", "jvm1", "-p", str(jvm.pid), "--duration", "2", cwd=cwd)
-    # The time begins when perf is ready. On a busy machine, it ends late.
-    assert 1.5 <= float(re.search(r" in ([\d.]+) s ", done.stderr)[1]) <= time.monotonic() - began, done.stderr
+    # The time begins when perf is ready. On a busy machine, it ends late, and the first and last samples are within it.
+    recorded = float(re.search(r" in ([\d.]+) s ", done.stderr)[1])
+    assert recorded <= time.monotonic() - began, done.stderr
+    require(recorded >= 1.5, done.stderr)
     assert " of 1 process: jvm1" in done.stderr, done.stderr
     manifest = read_manifest(f"{cwd}/jvm1")
     assert manifest["pids"] == [jvm.pid] and manifest["command"] == []
@@ -139,7 +146,7 @@ def other_programs_are_not_compared_silently(cwd):
 
 def children_are_named(cwd):
     before = set(os.listdir(cwd)) | {"shell1"}
-    done = run("record", "-o", "shell1", "--", "sh", "-c", "node hot.js 1; node hot.js 1", cwd=cwd)
+    done = run("record", "-o", "shell1", "--", "sh", "-c", "node hot.js 0.5; node hot.js 0.5", cwd=cwd)
     assert done.stdout == "done true\n" * 2
     manifest = read_manifest(f"{cwd}/shell1")
     check_nothing_left(cwd, before, manifest)
@@ -177,7 +184,7 @@ def other_pids_are_named(cwd):
     check_nothing_left(cwd, before, manifest)
     check_shares("pids1", cwd, "pids")
     check_complete("pids1", cwd, "node")
-    inside = "unshare -p -f --mount-proc node hot.js 1"
+    inside = "unshare -p -f --mount-proc node hot.js 0.5"
     before.add("pids2")
     done = run("record", "-o", "pids2", "--", "sh", "-c", f"{inside}; {inside}", cwd=cwd)
     manifest = read_manifest(f"{cwd}/pids2")

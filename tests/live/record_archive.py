@@ -15,6 +15,7 @@ import tarfile
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import zstd_archive  # noqa: E402
 from waiting import HANG, until  # noqa: E402
 
 PERFMAP = str(pathlib.Path(sys.argv[1]).resolve())
@@ -40,7 +41,14 @@ def archives_are_written():
     _, messages = record("-o", "run1", "--archive")
     assert "perfmap report run1.tar.zst" in messages and not os.path.exists("run1"), messages
     assert os.stat("run1.tar.zst").st_mode & 0o777 == 0o600
-    subprocess.run(["tar", "--zstd", "-xf", "run1.tar.zst"], check=True)
+    with zstd_archive.opened("run1.tar.zst") as archive:
+        archive.extractall(".")
+    if shutil.which("zstd"):  # which tar runs
+        os.mkdir("by-tar")
+        subprocess.run(["tar", "--zstd", "-xf", "run1.tar.zst", "-C", "by-tar"], check=True)
+        subprocess.run(["diff", "-r", "by-tar/run1", "run1"], check=True)
+    else:
+        print("skipped in part: there is no zstd for tar")
     assert {"perf.data", "recording.json"} < set(os.listdir("run1")), os.listdir("run1")
     # The suffix of -o chooses, too; nothing is overwritten.
     record("-o", "other.tar.zst")
@@ -156,7 +164,10 @@ def a_process_is_selected():
     shutil.copytree("run1", "two")
     pathlib.Path("two/perf-2000001.map").write_text("7f0000001000 10 second\n")
     own = int(re.search(r"perf-(\d+)\.map", " ".join(os.listdir("run1")))[1])
-    subprocess.run(["tar", "--zstd", "-cf", "two.tar.zst", "two"], check=True)
+    zstd_archive.write("two.tar.zst", "two")
+    if shutil.which("zstd"):
+        subprocess.run(["tar", "--zstd", "-cf", "two-by-tar.tar.zst", "two"], check=True)
+        assert run("info", "two-by-tar.tar.zst")[0] == run("info", "two.tar.zst")[0].replace("two.tar.zst", "two-by-tar.tar.zst")
     for name in ("two", "two.tar.zst"):
         for words in (("resolve", "7f0000001000", name), ("merge", name), ("tidy", name)):
             assert run(*words, status=2)[1] == \
@@ -181,8 +192,8 @@ def pages_are_opened():
     assert pathlib.Path(page).read_text().startswith("<!DOCTYPE html>")
     record("-o", "page.tar.zst", "--open", **(where | {"BROWSER": f"{browser} %s"}))
     assert pathlib.Path("opened").read_text().splitlines()[1] == os.path.realpath("page.html")
-    assert "flame.html" not in subprocess.run(["tar", "--zstd", "-tf", "page.tar.zst"], check=True,
-                                              capture_output=True, text=True).stdout
+    with zstd_archive.opened("page.tar.zst") as archive:
+        assert not [name for name in archive.getnames() if "flame.html" in name], archive.getnames()
     missing = record("-o", "failed", "--open", **(where | {"BROWSER": "false"}))[1]
     assert "it was not opened: no browser could be run" in missing, missing
     nowhere = record("-o", "headless", "--open", BROWSER=browser if os.geteuid() == 0 else "", DISPLAY="",
@@ -199,7 +210,10 @@ def main():
         os.environ["TMPDIR"] = os.path.realpath("unpacked")
         probe = subprocess.run([PERFMAP, "record", "-o", "probe", "--", "true"], capture_output=True, text=True)
         if probe.returncode != 0:
-            print("perf cannot record:", probe.stderr)
+            print("skipped: perf cannot record:", probe.stderr.strip())
+            return 77
+        if zstd_archive.library() is None:
+            print("skipped: there is no libzstd.so.1")
             return 77
         archives_are_written()
         subprocess.run("tar -cf plain.tar -C run1 . && tar -czf zipped.tar.gz run1", shell=True, check=True)

@@ -17,7 +17,9 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from pseudo_terminal import read_to_end
-from recorded_programs import PERFMAP, check_nothing_left, read_manifest, run, run_rows, skip_without_perf, stacks, totals
+from recorded_programs import (PERFMAP, check_named, check_nothing_left, read_manifest, run, run_rows, skip_without_perf, stacks,
+                               totals)
+from trying import require_samples, try_again
 from waiting import HANG, children_of, has_pending, proc_file, processor_time, tracer_of, until
 
 NOBODY = 65534
@@ -30,8 +32,7 @@ def erlang_is_named(cwd):
     assert done.stdout == "done true\n"
     kinds = sorted(file["kind"] for file in read_manifest(f"{cwd}/erl1")["files"])
     assert kinds == ["dump", "map"], kinds
-    row = totals("erl1", cwd, "beam.smp")
-    assert row["unnamed_jit_frames"] <= 0.01 * row["frames"], row
+    check_named(totals("erl1", cwd, "beam.smp"))
 
 
 def php_is_named(cwd):
@@ -41,7 +42,9 @@ def php_is_named(cwd):
         "for ($i = 0, $x = 0; $i < 6000000; $i++) $x += hot($i);\necho $x, PHP_EOL;\n")
     run("record", "-o", "php1", "--", "php", "hot.php", cwd=cwd)
     found = sum(count for frames, count in stacks("php1", cwd) if "hot_[j]" in frames)
-    assert found > 20, found
+    require_samples(sum(count for _, count in stacks("php1", cwd)), 20, "php")
+    assert found, "php has no name"
+    require_samples(found, 20, "hot of php")
 
 
 def restarts_are_named(cwd):
@@ -57,12 +60,15 @@ def restarts_are_named(cwd):
 
 def perf_of(pid):
     """perf of a recording, when it no longer ends by a Ctrl-C of the terminal."""
-    return until(lambda: next((child for child in children_of(pid) if tracer_of(child) == pid), None))
+    return until(lambda: next((child for child in children_of(pid) if tracer_of(child) == pid), None), "perf is traced")
 
 
 def stop(pid):
     """Returns when the process is stopped: until then, it would take other signals first."""
-    os.kill(pid, signal.SIGSTOP)
+    try:
+        os.kill(pid, signal.SIGSTOP)
+    except ProcessLookupError:
+        try_again("a process ended before it was stopped")
     until(lambda: "\nState:\tT" in proc_file(pid, "status") or "\nState:\tt" in proc_file(pid, "status"))
 
 
@@ -98,7 +104,7 @@ def ctrl_c_keeps_the_data(cwd):
     said = record.communicate(timeout=HANG)[1]
     assert record.returncode == 0 and "perfmap report int1" in said, said
     read_manifest(f"{cwd}/int1")
-    assert totals("int1", cwd, "node")["samples"] > 20
+    require_samples(totals("int1", cwd, "node")["samples"], 20, "node")
 
 
 class Terminal:
@@ -152,20 +158,27 @@ def ctrl_c_belongs_to_the_command(cwd):
             ("second", f"trap '' INT; {FOR_EVER}", ["Ctrl-C", "Ctrl-C"], {128 + signal.SIGTERM, 128 + signal.SIGINT}))
     going = [(row, record_in_terminal(row[0], row[1], cwd)) for row in rows]
     told = "the command has not ended 3 seconds after Ctrl-C"
-    began = time.monotonic()
-    for (_, _, keys, _), terminal in going:
+
+    def check_end(name, statuses, terminal):
+        said, status = terminal.end()
+        assert status in statuses, (name, said)
+        assert ("saved" in said) == (name == "saves"), said
+        return said
+
+    printed = {}
+    for (name, _, keys, statuses), terminal in going:
+        began = time.monotonic()
         for key in keys:
             terminal.press(key)
-    is_late = time.monotonic() - began > 3
+        if keys != ["Ctrl-C"]:
+            printed[name] = check_end(name, statuses, terminal)
+            assert told not in printed[name] or time.monotonic() - began > 3, printed
     for (_, _, keys, _), terminal in going:
         if keys == ["Ctrl-C"]:
             terminal.shows(told)
     pathlib.Path(cwd, "told").touch()
     for (name, _, keys, statuses), terminal in going:
-        said, status = terminal.end()
-        assert status in statuses, (name, said)
-        assert ("saved" in said) == (name == "saves"), said
-        assert (told in said) == (keys == ["Ctrl-C"]) or (is_late and name == "second"), said
+        said = printed.get(name) or check_end(name, statuses, terminal)
         assert read_manifest(f"{cwd}/{name}")["exit_status"] in statuses
         assert "perf failed" not in said and "killed" not in said, said
 
@@ -245,10 +258,11 @@ def statuses_are_true(cwd):
 
 def empty_recordings_have_a_reason(cwd):
     began = time.monotonic()
-    done = run("record", "-e", "major-faults", "-o", "empty1", "sleep", "0.3", cwd=cwd)
+    # The kernel emulates no instruction of sleep, whereas any program may have a page fault or a migration.
+    done = run("record", "-e", "emulation-faults", "-o", "empty1", "sleep", "0.3", cwd=cwd)
     took = time.monotonic() - began
     assert "recorded 0 samples of 1 process: empty1\n" in done.stderr and "\nnext:" not in done.stderr, done.stderr
-    reason = re.search(r"no samples: the event major-faults did not occur, or too rarely, in (\d+\.\d) s ", done.stderr)
+    reason = re.search(r"no samples: the event emulation-faults did not occur, or too rarely, in (\d+\.\d) s ", done.stderr)
     assert 0.3 <= float(reason[1]) <= took + 0.05, done.stderr
     assert "'perfmap doctor empty1' explains why" in run("report", "empty1", cwd=cwd).stderr
     assert "did not occur, or too rarely: record for longer" in run("doctor", "empty1", cwd=cwd, expected=1).stdout
@@ -256,15 +270,14 @@ def empty_recordings_have_a_reason(cwd):
 
 def zombies_are_named_so(cwd):
     zombie = subprocess.Popen(["true"])
-    while "\nState:\tZ" not in pathlib.Path(f"/proc/{zombie.pid}/status").read_text():
-        time.sleep(0.01)
+    until(lambda: "\nState:\tZ" in proc_file(zombie.pid, "status"), "a zombie")
     done = run("record", "-o", "zombie1", "-p", str(zombie.pid), cwd=cwd, expected=2)
     assert f"process {zombie.pid} has ended: it is a zombie until process {os.getpid()} reads" in done.stderr, done.stderr
     zombie.wait()
 
 
 def dumps_in_working_directories_are_removed(cwd):
-    run("record", "-o", "dump1", "node", "--perf-prof", "hot.js", "1", cwd=cwd)
+    run("record", "-o", "dump1", "node", "--perf-prof", "hot.js", "0.4", cwd=cwd)
     assert "dump" in [file["kind"] for file in read_manifest(f"{cwd}/dump1")["files"]]
     assert not list(pathlib.Path(cwd).glob("jit-*.dump"))
 
@@ -272,7 +285,7 @@ def dumps_in_working_directories_are_removed(cwd):
 def logs_without_a_directory_are_not_printed(cwd):
     """No file can be created in /proc."""
     for name, options in (("proc1", ()), ("proc2", ("--no-logfile-per-isolate", "--logfile=+"))):
-        done = run("record", "-o", f"{cwd}/{name}", "node", *options, f"{cwd}/hot.js", "1", cwd="/proc")
+        done = run("record", "-o", f"{cwd}/{name}", "node", *options, f"{cwd}/hot.js", "0.4", cwd="/proc")
         assert done.stdout == "done true\n" and ("-only-functions" in done.stderr) == (not options), done
         assert len(read_manifest(f"{cwd}/{name}")["files"]) == 1, done.stderr
 
@@ -280,23 +293,22 @@ def logs_without_a_directory_are_not_printed(cwd):
 def logs_of_scripts_are_not_printed(cwd):
     """Node.js is started in another directory, or as another user, after the script began."""
     hot = f"{cwd}/hot.js"
-    commands = {"moved1": ["sh", "-c", f"cd /proc && exec node {hot} 1"],
-                "moved2": ["sh", "-c", 'cd "$1" && exec node "$2" 1', "sh", "/proc", hot],
-                "moved3": ["env", "-C", "/proc", "node", hot, "1"]}
+    commands = {"moved1": ["sh", "-c", f"cd /proc && exec node {hot} 0.4"],
+                "moved2": ["sh", "-c", 'cd "$1" && exec node "$2" 0.4', "sh", "/proc", hot],
+                "moved3": ["env", "-C", "/proc", "node", hot, "0.4"]}
     if os.geteuid() == 0:
         closed = pathlib.Path(cwd, "closed")
         closed.mkdir(mode=0o711)
-        as_nobody = f"setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups node {hot} 1"
+        as_nobody = f"setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups node {hot} 0.4"
         (closed / "start").write_text(f"#!/bin/sh\ncd {closed}\nexec {as_nobody}\n")
         os.chmod(closed / "start", 0o755)
         commands |= {"user4": as_nobody.split(), "user5": [f"{closed}/start"], "user6": ["sh", "-c", f"exec {as_nobody}"]}
     for name, command in commands.items():
         done = run("record", "-o", f"{cwd}/{name}", "--", *command, cwd=f"{cwd}/closed" if name.startswith("user") else cwd)
         assert done.stdout == "done true\n", (command, done)
-        row = totals(name, cwd, "node")
-        assert row["unnamed_jit_frames"] <= 0.01 * row["frames"], (command, row)
+        check_named(totals(name, cwd, "node"), command)
     # A script that says where it starts Node.js gets all names, also of regular expressions.
-    match = "const s = 'ab1'.repeat(1e5), end = Date.now() + 1000; while (Date.now() < end) s.replace(/[a-z]+([0-9])/g, '')"
+    match = "const s = 'ab1'.repeat(1e5), end = Date.now() + 500; while (Date.now() < end) s.replace(/[a-z]+([0-9])/g, '')"
     done = run("record", "-o", "regexp1", "--", "sh", "-c", 'node -e "$0"', match, cwd=cwd)
     assert any("[a-z]+([0-9])" in ";".join(frames) for frames, _ in stacks("regexp1", cwd)), done.stderr
 
@@ -328,7 +340,7 @@ def planted_files_stay(cwd):
 def names_of_others_are_refused(cwd):
     """A file that is older than the process, and one of another user, are not copied."""
     plant = "printf '0 7fffffffffff planted\\n' > /tmp/perf-$$.map; "
-    end = "; exec node hot.js 1"
+    end = "; exec node hot.js 0.4"
     done = run("record", "--runtime", "none", "-o", "old1", "--", "sh", "-c",
                plant + "touch -d 2001-01-01 /tmp/perf-$$.map" + end, cwd=cwd)
     assert read_manifest(f"{cwd}/old1")["files"] == [] and "older than the process" in done.stderr, done.stderr
@@ -365,8 +377,8 @@ def repeated_signals_keep_the_names(cwd):
         going = start_recording(name, ["node", "hot.js", "60"], cwd)
         for one in signals:
             going.send_signal(one)
-            time.sleep(0.1)
-        printed = going.communicate()[1]
+            until(lambda: not has_pending(going.pid, one))
+        printed = going.communicate(timeout=HANG)[1]
         assert going.returncode == 0, (name, going.returncode, printed)
         assert len(read_manifest(f"{cwd}/{name}")["files"]) == 1, (name, printed)
 
@@ -412,7 +424,7 @@ def killed_perf_is_not_the_end_of_the_command(cwd):
     read_manifest(f"{cwd}/killed1")
     # The record with the name of the process may be in the buffer of another processor, which perf had not yet written.
     rows = map(json.loads, run("stacks", "killed1", "--stats", "--format", "jsonl", cwd=cwd).stdout.splitlines())
-    assert next(row for row in rows if row["pid"] == int(node))["samples"] > 5
+    require_samples(sum(row["samples"] for row in rows if row["pid"] == int(node)), 5, "node until perf was killed")
     pathlib.Path(f"/tmp/perf-{node}.map").unlink()
     for log in pathlib.Path(cwd).glob(f"isolate-*-{node}-v8.log"):
         log.unlink()
@@ -495,7 +507,7 @@ def threads_are_recorded_as_processes(cwd):
     node.wait()
     assert f"{thread} is a thread of process {node.pid}, which is recorded" in done.stderr, done.stderr
     assert read_manifest(f"{cwd}/thread1")["pids"] == [node.pid]
-    assert totals("thread1", cwd, "node")["samples"] > 20
+    require_samples(totals("thread1", cwd, "node")["samples"], 20, "node")
 
 
 def waiting_shells_get_advice(cwd):
@@ -570,7 +582,7 @@ ctypes.CFUNCTYPE(None)(ctypes.addressof(ctypes.c_char.from_buffer(code)))()
 def logs_elsewhere_are_removed(cwd):
     """Of V8, in a directory to which the program changes."""
     pathlib.Path(cwd, "elsewhere").mkdir()
-    run("record", "-o", "cd1", "--", "sh", "-c", "cd elsewhere && node ../hot.js 1", cwd=cwd)
+    run("record", "-o", "cd1", "--", "sh", "-c", "cd elsewhere && node ../hot.js 0.4", cwd=cwd)
     assert not os.listdir(f"{cwd}/elsewhere"), os.listdir(f"{cwd}/elsewhere")
 
 
@@ -580,11 +592,11 @@ def other_users_are_named(cwd):
         return print("skipped in part: only root can start programs as other users")
     os.chmod(cwd, 0o755)
     as_nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-    done = run("record", "-o", "user1", "--", *as_nobody, "node", "hot.js", "1", cwd=cwd)
+    done = run("record", "-o", "user1", "--", *as_nobody, "node", "hot.js", "0.4", cwd=cwd)
     assert done.stdout == "done true\n", done.stdout
     assert len(read_manifest(f"{cwd}/user1")["files"]) == 1, done.stderr
     if shutil.which("pypy3"):
-        loop = "s = 0\nfor i in range(100000000): s += i % 7"
+        loop = "s = 0\nfor i in range(40000000): s += i % 7"
         done = run("record", "--runtime", "pypy", "-o", "user3", "--", *as_nobody, "pypy3", "-c", loop, cwd=cwd)
         directory, = set(re.findall(r"/tmp/perfmap-\w+", done.stderr))
         assert not os.path.exists(directory), directory

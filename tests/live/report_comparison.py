@@ -15,6 +15,8 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from support import recorded  # noqa: E402
+from support.chance import most  # noqa: E402
+from support.trying import require  # noqa: E402
 from support.json_schema import check, load  # noqa: E402
 
 perfmap = os.path.abspath(sys.argv[1])
@@ -69,7 +71,9 @@ def main(place):
     if noise > 0.1:
         print(f"skipped in part: totals: this machine's processor times vary by {100 * noise:.0f} %")
     alarms = [pair for pair, (status, _, changes) in found.items() if status and (changes or noise <= 0.1)]
-    assert len(alarms) <= len(pairs) / 20, alarms
+    # One in twenty comparisons may be a false alarm, by design. An odd recording is in several pairs, so the comparisons are
+    # not as independent as the bound assumes, but more recordings than that are rarely odd.
+    require(len(alarms) <= most(len(pairs), 0.05), alarms)
     old = plain[0]
 
     [slower] = recordings(place, "slower", render=6000)
@@ -85,7 +89,8 @@ def main(place):
 
     [evenly] = recordings(place, "evenly", work=3)
     code, found, changes = compare(evenly, old)
-    assert code == 1 and found["total"]["change"] == "grew" and (noise > 0.1 or not changes), found
+    assert code == 1 and found["total"]["change"] == "grew", found
+    require(noise > 0.1 or not changes, found)
     # The program is always busy. Its load differs only because other programs run.
     by_time = compare(evenly, old, "--normalize", "time")[1]
     assert by_time["total"]["change_ppm"] < found["total"]["change_ppm"] / 2, (by_time, found)

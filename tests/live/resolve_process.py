@@ -12,7 +12,9 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from waiting import HANG, proc_file, until  # noqa: E402
 
 PERFMAP = sys.argv[1]
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -52,7 +54,7 @@ class Victim:
     def ask(self, *addresses, options=(), pid=None):
         command = [PERFMAP, "resolve", *[f"{a:x}" for a in addresses], "--pid", str(pid or self.pid),
                    "--format", "jsonl", *options]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment(self.tmp))
+        done = subprocess.run(command, capture_output=True, text=True, timeout=HANG, env=environment(self.tmp))
         assert done.returncode == 0, done.stderr
         return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -158,7 +160,7 @@ def another_root(_):
         outside = int(children.read().split()[0])
     try:
         done = subprocess.run([PERFMAP, "resolve", f"{said['named']:x}", "--pid", str(outside), "--format", "jsonl"],
-                              capture_output=True, text=True, timeout=60)
+                              capture_output=True, text=True, timeout=HANG)
         check("in a container", json.loads(done.stdout)["name"], "jitted")
     finally:
         process.stdin.close()
@@ -185,7 +187,7 @@ def stream_of_the_ended(scratch, end, why, note):
         check("after the end", json.loads(answers.pop()), {"address": f"0x{victim.said['named']:x}", "name": None, "why": why})
         stream.stdin.close()
         notes = stream.stderr.read()
-        check("exit", stream.wait(timeout=60), 0)
+        check("exit", stream.wait(timeout=HANG), 0)
         check("notes", notes, f"perfmap: process {victim.pid} {note}\n")
     never = subprocess.run([PERFMAP, "resolve", "10", "--pid", "4194305", "--format", "jsonl"], capture_output=True,
                            text=True, env=environment(scratch))
@@ -201,12 +203,7 @@ def killed(victim):
 def executed(victim):
     victim.process.stdin.write("exec 60\n")
     victim.process.stdin.flush()
-    for _ in range(500):
-        with open(f"/proc/{victim.pid}/comm") as comm:
-            if comm.read() == "sleep\n":
-                return
-        time.sleep(0.01)
-    raise AssertionError("no exec")
+    until(lambda: proc_file(victim.pid, "comm") == "sleep\n", "it executes sleep")
 
 
 def is_in_section(path, offset):
@@ -236,9 +233,9 @@ def agrees_with_elfutils(scratch):
                         places.append((field[5], addresses[-1] - begin + int(field[2], 16)))
         text = "".join(f"0x{a:x}\n" for a in addresses)
         theirs = subprocess.run(["eu-addr2line", "-S", "-p", str(victim.pid)], input=text, capture_output=True,
-                                text=True, timeout=120).stdout.splitlines()[0::2]
+                                text=True, timeout=HANG).stdout.splitlines()[0::2]
         ours = subprocess.run([PERFMAP, "resolve", "-", "--no-demangle", "--pid", str(victim.pid)], input=text,
-                              capture_output=True, text=True, timeout=120, env=environment(scratch)).stdout.splitlines()
+                              capture_output=True, text=True, timeout=HANG, env=environment(scratch)).stdout.splitlines()
     check("answers", (len(ours), len(theirs)), (len(addresses), len(addresses)))
     compared = 0
     for mine, other, place in zip(ours, theirs, places):

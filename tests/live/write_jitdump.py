@@ -11,6 +11,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from waiting import proc_file, until
+
 PERFMAP = str(pathlib.Path(sys.argv[1]).resolve())
 
 
@@ -72,15 +75,19 @@ with tempfile.TemporaryDirectory() as scratch:
     os.chdir(scratch)
     waiting = subprocess.Popen([PERFMAP, "write", "--jitdump", "-o", "jit-6.dump"],
                                stdin=subprocess.PIPE)
-    while not os.path.exists("jit-6.dump") or os.stat("jit-6.dump").st_size == 0:
-        time.sleep(0.01)
+    waiting.stdin.write(b"1000 10 f\n")
+    waiting.stdin.flush()
+    # The header has 40 bytes. When there is a record, the dump has been created; then it sleeps until the next line.
+    until(lambda: os.path.exists("jit-6.dump") and os.stat("jit-6.dump").st_size > 40, "a record")
+    until(lambda: "\nState:\tS" in proc_file(waiting.pid, "status"), "it waits for a line")
     links = [entry.path for entry in os.scandir(f"/proc/{waiting.pid}/fd")
              if os.stat(entry.path).st_ino == os.stat("jit-6.dump").st_ino]
     modes = [int(pathlib.Path(link.replace("/fd/", "/fdinfo/")).read_text().split("flags:")[1]
                  .split()[0], 8) for link in links]
     assert [mode & os.O_ACCMODE != os.O_RDONLY for mode in modes].count(True) == 1, modes
-    waiting.communicate(b"1000 10 f\n")
+    waiting.communicate(b"2000 10 g\n")
     assert waiting.returncode == 0
+    assert [load[0] for load in loads(pathlib.Path("jit-6.dump").read_bytes(), 6)] == [0x1000, 0x2000]
 
 with tempfile.TemporaryDirectory() as scratch:
     # Concurrent writers wait for each other: no record is lost, and indices are unique.

@@ -52,7 +52,8 @@ def known_tests():
         text = file.read_text()
         yield from re.findall(r"add_test\(NAME ([\w.-]+)", text)
         yield from ("live." + name for name in re.findall(r"^\s*live_test\(([\w-]+)", text, re.M))
-        yield from ("limits." + name for name in re.findall(r"^\s*perfmap_limit\((\w+)", text, re.M))
+        for name in re.findall(r"^\s*perfmap_limit\((\w+)", text, re.M):
+            yield from ("limits." + name, "live.limits-time-" + name)
 
 
 def main():

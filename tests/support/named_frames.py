@@ -4,6 +4,9 @@ import re
 import subprocess
 import sys
 
+from chance import is_at_most
+from trying import require_samples
+
 
 def skip(why):
     print(f"skipped: {why}")
@@ -81,6 +84,6 @@ def compare(perfmap, what, data, least, *options, theirs=None, wanted=""):
     for key, address, name in missing[:10]:
         print(key, address, name, "perf:", perf[key], "here:", ours.get(key))
     assert not missing, missing[:10]
-    assert spurious * 1000 <= named, (what, spurious)
-    assert named >= least, (what, named)
+    assert is_at_most(spurious, named, 0.001), (what, spurious)
+    require_samples(named, least, f"{what}: frames that perf names")
     return ours

@@ -7,6 +7,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from perf_record import PERF_RECORD
+from trying import try_again
 
 SOURCES = pathlib.Path(__file__).resolve().parent / "recorded"
 
@@ -43,7 +44,7 @@ def record(data, command, frequency=999, stack=16384, cwd=None, timeout=120, opt
     try:
         made = subprocess.run(perf, capture_output=True, text=True, cwd=cwd, timeout=timeout)
     except subprocess.TimeoutExpired:
-        raise CannotRecord("perf record takes too long") from None
+        try_again(f"perf record {command[0]} takes more than {timeout} s")
     if made.returncode != 0 or not partial.exists():
         said = made.stderr.strip().splitlines() or ["it says nothing"]
         raise CannotRecord(f"perf record: {said[0]}")

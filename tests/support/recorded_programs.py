@@ -2,7 +2,6 @@
 """Programs that spend known shares of their time in three functions, recorded by `perfmap record`."""
 import concurrent.futures
 import json
-import math
 import os
 import pathlib
 import re
@@ -13,13 +12,16 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from chance import is_at_least, is_at_most, is_share
 from json_schema import check
 from perf_record import PERF_RECORD
+from trying import require, require_samples, results_of
 
 PERFMAP = str(pathlib.Path(sys.argv[1]).resolve())
 SCHEMA = json.loads((pathlib.Path(__file__).resolve().parents[2] /
                      "docs/schema/perfmap.recording-1.json").read_text())
 SHARES = {"hot50": 50, "hot30": 30, "hot20": 20}
+BIAS = 2  # percent: the first rounds are interpreted, and longer loops have larger numbers, whose arithmetic takes longer
 LOOP = "let s = 0; for (let i = 0; i < n; i++) { s += Math.sqrt(i) * i % 7 } return s"
 JAVASCRIPT = "".join(f"function {name}(n) {{ {LOOP} }}\n" for name in SHARES) + """
 // Of processor time, so that the number of samples does not depend on how busy the machine is.
@@ -70,8 +72,7 @@ def run_rows(rows):
             cwd.mkdir()
             (cwd / "hot.js").write_text(JAVASCRIPT)
             jobs.append(pool.submit(run_row, tests, cwd))
-        for job in jobs:
-            job.result()
+        results_of(jobs)
 
 
 def stacks(directory, cwd):
@@ -81,27 +82,36 @@ def stacks(directory, cwd):
         yield frames.split(";"), int(count)
 
 
-def measured_shares(directory, cwd):
-    """Percent of the samples with one of the functions, by function, and their number."""
+def measured_samples(directory, cwd):
+    """{function: samples}"""
     found = dict.fromkeys(SHARES, 0)
     for frames, count in stacks(directory, cwd):
         text = ";".join(frames)
         for name in SHARES:
             if re.search(rf"\b{name}(\b|_\[j\])", text):
                 found[name] += count
-    whole = sum(found.values())
-    return {name: 100 * count / max(whole, 1) for name, count in found.items()}, whole
+    return found
 
 
-def are_right(found, whole):
-    """Whether the shares are those of the programs: to 3 %, or as far as chance leads with so few samples (three standard
-    deviations)."""
-    return all(abs(found[name] - share) <= max(3, 3 * math.sqrt(share * (100 - share) / whole)) for name, share in SHARES.items())
+def check_counts(found, what, least=100):
+    """Each function has its name, and has samples as the programs spend their time: to BIAS, and chance."""
+    require_samples(sum(found.values()), least, what)
+    assert all(found.values()), (what, found)
+    for name, share in SHARES.items():
+        require(is_share(found[name], sum(found.values()), (share - BIAS) / 100, (share + BIAS) / 100), (what, found))
 
 
 def check_shares(directory, cwd, what, least=100):
-    found, whole = measured_shares(directory, cwd)
-    assert whole > least and are_right(found, whole), (what, found, whole)
+    check_counts(measured_samples(directory, cwd), what, least)
+
+
+def check_named(row, what=""):
+    """Of the totals of a process: all but 1 % of the JIT frames have names. That code is gone, or they are no frames."""
+    assert is_at_most(row["unnamed_jit_frames"], row["frames"], 0.01), (what, row)
+
+
+def check_rooted(row, what=""):
+    assert is_at_least(row["ends"]["root"], row["samples"], 0.98), (what, row)
 
 
 def totals(directory, cwd, comm):

@@ -3,16 +3,22 @@
 import os
 import pathlib
 import resource
+import sys
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from trying import require
 
 HANG = 200  # seconds, after which something hangs
 
 
-def until(condition, what=None):
-    """The first true value of the condition. `what`: of the message, if it never has one; may be a function."""
+def until(condition, what="a state that was waited for"):
+    """The first true value of the condition. `what` is the state, for the message; may be a function. A state that is not
+    reached is tried again: a condition asserts what must hold meanwhile, such as that the process goes on. A command that
+    does not end is another thing: subprocess.TimeoutExpired, which fails at once."""
     end = time.monotonic() + HANG
     while not (found := condition()):
-        assert time.monotonic() < end, what() if callable(what) else what
+        require(time.monotonic() < end, f"{what() if callable(what) else what}: not reached in {HANG} s")
         time.sleep(0.01)
     return found
 
