@@ -10,9 +10,9 @@ other lines. The build in DIR (default build/release) must be complete, and its 
 object is compiled from a changed copy of its source, and the tests are linked with it in
 build/mutants: neither the checkout nor DIR is changed, and several runs may share them.
 
-A mutant runs against the unit and property tests that may reach it, first those of its folder and
-of its header and the quick ones. Then the shared libraries with the mutant run against the golden,
-capi and live tests. Mutants that do not compile are not counted. Mutants that run too long or use
+A mutant runs against tests of the first tier: the unit and property tests that may reach it, first those of its folder
+and of its header and the quick ones; then the golden cases, with the mutant in the program; then tests of the C
+interfaces, with the mutant in the shared libraries. Mutants that do not compile are not counted. Mutants that run too long or use
 more than 3 GB are counted as found.
 
 The journal build/mutants/journal.jsonl keeps results, so that a run can be interrupted and
@@ -48,19 +48,13 @@ ACCEPTED = ROOT / "scripts/mutants-accepted.txt"
 MOST_MEMORY = 3 << 30
 CHEAP = ["-O0", "-g0", "-w", "-U_FORTIFY_SOURCE"]  # after the build's own flags: the last one wins
 LEVELS = ("quick", "unit", "all")
-LIVE = {  # live tests per folder; golden and capi tests run for all folders
-    "runtime": "writer|jitlog|mapped|fork|first-call|jitdump-perf|interpreter|cpython",
-    "processes": "tracker|snapshot|watch|resolve-|lint-pid",
-    "snapshots": "snapshot|resolve-process",
-    "doctor": "doctor|lint-pid",
-    "perfdata": "stacks-(command|formats)|perf-oracle|truncated|inject",
-    "stacks": "stacks-(command|formats|recorded)|inject",
-    "unwind": "stacks-(command|recorded|stitched)",
-    "modules": "lines-|module-symbols|elf-image|resolve-process|inject",
-    "loops": "pypylog",
-    "bytes": "progress|truncated|streams|watch|write-jitdump|writer|fork",
-    "index": "watch|perf-oracle|tracker",
-    "output": "resolve-process|watch",
+# Tests of the first tier that use the shared libraries: for all folders, and for some.
+WITH_LIBRARIES = "capi|cpython|writer"
+WITH_LIBRARIES_OF = {
+    "lib/writer": "live.(writer|jitlog-writer|mapped-writer-threads|first-call|fork-fallback|cut-short)",
+    "lib/core/writer": "live.(writer|jitlog-writer|mapped-writer-threads)",
+    "lib/profile/process": "live.(tracker|process-rights|profile-threads)",
+    "lib/profile/unwind": "live.profile-threads",
 }
 
 
@@ -265,38 +259,43 @@ class Judge:
                 return f"unit: {title[1] if title else status}"
         return None
 
+    def golden(self, made):
+        """The golden case that notices the mutant in the program."""
+        program, runner = self.place / "perfmap", ROOT / "tests/golden/run.py"
+        self.build.link("apps/perfmap/perfmap", made, program)
+        settings = json.loads((self.build.folder / "tests/golden/settings.json").read_text())
+        original = [runner, self.build.folder / "apps/perfmap/perfmap"]
+        command = [runner, "--jobs", "1", "--preload", settings["preload"], "--docs-uri", settings["docs_uri"], program]
+        status, said = run([str(word) for word in command], self.patience("golden", [str(word) for word in original]),
+                           **self.options)
+        if status == 0:
+            return None
+        case = re.search(r"^FAILED: (\S+):", said, re.M)
+        return f"golden: {case[1] if case else status}"
+
     def shared(self, source, made):
-        """Runs tests that use the shared libraries, with the mutant's libraries in their place."""
-        core = not source.startswith("lib/profile")
-        name = "libperfmap.so" if core else "libperfmap-profile.so"
+        """The test that notices the mutant in the shared libraries."""
+        name = "libperfmap-profile.so" if source.startswith("lib/profile") else "libperfmap.so"
         library = next(self.build.folder.glob(f"lib/**/{name}.*.*.*"))
         command = self.build.link_command(str(library.relative_to(self.build.folder)))
         soname = next(word for word in command if word.startswith("-Wl,-soname,")).split(",")[2]
         (self.place / "lib").mkdir(exist_ok=True)
         self.build.link(str(library.relative_to(self.build.folder)), made, self.place / "lib" / soname)
-        live = LIVE.get(pathlib.Path(source).parent.name, "")
-        found = self.ctest(r"^(golden|capi)\.")
-        return found or (self.ctest(rf"^live\.({live})") if live else None)
+        more = WITH_LIBRARIES_OF.get(str(pathlib.Path(source).parent), "")
+        return self.ctest(rf"^({WITH_LIBRARIES})\.") or (self.ctest(f"^{more}$") if more else None)
 
     def ctest(self, pattern):
-        """The test matching the pattern that fails repeatedly, because live tests depend on the
-        machine."""
+        """The test matching the pattern that fails."""
         command = ["ctest", "--test-dir", str(self.build.folder), "-j", str(os.cpu_count()),
-                   "--timeout", "120", "--stop-on-failure", "-R"]
+                   "--timeout", "120", "--stop-on-failure", "-R", pattern]
         with open(self.build.folder / "Testing.lock", "w") as lock:  # tests write there
             fcntl.flock(lock, fcntl.LOCK_EX)
-            seconds = self.patience(pattern, [*command, pattern])
-            env = {**self.environment, "LD_LIBRARY_PATH": str(self.place / "lib")}
-            for _ in range(3):
-                status, said = run([*command, pattern], seconds, env=env)
-                if status == 0:
-                    return None
-                failed = re.search(r"Test\s+#\d+: (\S+) \.*\s*\*\*\*", said)
-                if not failed:
-                    return str(status)
-                if run([*command, f"^{re.escape(failed[1])}$"], seconds, env=env)[0] != 0:
-                    return failed[1]
-        return None
+            seconds = self.patience(pattern, command)
+            status, said = run(command, seconds, env={**self.environment, "LD_LIBRARY_PATH": str(self.place / "lib")})
+        if status == 0:
+            return None
+        failed = re.search(r"Test\s+#\d+: (\S+) \.*\s*\*\*\*", said)
+        return failed[1] if failed else str(status)
 
     def __call__(self, mutant, text, passed):
         """(result, by what). passed: the level of tests that are known not to notice the mutant, or
@@ -314,7 +313,7 @@ class Judge:
             self.build.link("tests/unit_tests", made, program)
             by = self.unit(mutant.path, program, passed)
         if by is None and self.level == "all":
-            by = self.shared(mutant.path, made)
+            by = self.golden(made) or self.shared(mutant.path, made)
         return ("found", by) if by else ("survived", "")
 
 
@@ -445,7 +444,7 @@ def main():
     parser.add_argument("--seed", default="1", metavar="S")
     parser.add_argument("--at", type=int, metavar="LINE", help="those of this line")
     parser.add_argument("--tests", choices=LEVELS, default="all",
-                        help="unit: neither golden, capi nor live tests; quick: of those no slow ones")
+                        help="unit: neither golden cases nor C interfaces; quick: of those no slow ones")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="how many at a time")
     parser.add_argument("--list", action="store_true", help="print the mutants, run nothing")
     parser.add_argument("--fresh", action="store_true", help="forget the results of earlier runs")

@@ -24,6 +24,7 @@ include_directories(lib/core)
 add_library(objects OBJECT lib/core/index/clamp.cpp)
 set_target_properties(objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
 add_subdirectory(lib)
+add_subdirectory(apps/perfmap)
 add_subdirectory(tests)
 """
 LIBRARY = """add_library(perfmap SHARED $<TARGET_OBJECTS:objects>)
@@ -32,13 +33,25 @@ set_target_properties(perfmap PROPERTIES VERSION 1.2.3 SOVERSION 1)
 TESTS = """add_executable(unit_tests unit/index/clamp_test.cpp $<TARGET_OBJECTS:objects>)
 add_executable(program program.cpp)
 target_link_libraries(program PRIVATE perfmap)
-add_test(NAME golden.hundred COMMAND program)
+add_test(NAME capi.top COMMAND program)
+file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/golden/settings.json [[{"preload": "", "docs_uri": ""}]])
+"""
+APPS = """add_executable(perfmap_program main.cpp $<TARGET_OBJECTS:objects>)
+set_target_properties(perfmap_program PROPERTIES OUTPUT_NAME perfmap)
+"""
+MAIN = """#include "index/clamp.hpp"
+#include <cstdio>
+int main() { std::printf("%d\\n", clamp(99)); }
+"""
+GOLDEN = """#!/bin/sh
+for program; do :; done
+[ "$($program)" = 99 ] || { echo "FAILED: clamp/large: perfmap"; exit 1; }
 """
 UNIT = """#include "index/clamp.hpp"
-int main() { return clamp(-5) == 0 && clamp(7) == 7 && clamp(200) == 100 ? 0 : 1; }
+int main() { return clamp(-5) == 0 && clamp(7) == 7 ? 0 : 1; }
 """
 PROGRAM = """#include "index/clamp.hpp"
-int main() { return clamp(99) == 99 ? 0 : 1; }
+int main() { return clamp(200) == 100 ? 0 : 1; }
 """
 
 
@@ -60,8 +73,11 @@ def check(root):
     for name, text in (("CMakeLists.txt", CMAKE), ("lib/CMakeLists.txt", LIBRARY),
                        ("tests/CMakeLists.txt", TESTS), ("lib/core/index/clamp.cpp", SOURCE),
                        ("lib/core/index/clamp.hpp", "int clamp(int value);\n"),
-                       ("tests/unit/index/clamp_test.cpp", UNIT), ("tests/program.cpp", PROGRAM)):
+                       ("tests/unit/index/clamp_test.cpp", UNIT), ("tests/program.cpp", PROGRAM),
+                       ("apps/perfmap/CMakeLists.txt", APPS), ("apps/perfmap/main.cpp", MAIN),
+                       ("tests/golden/run.py", GOLDEN)):
         write(root, name, text)
+    (root / "tests/golden/run.py").chmod(0o755)
     build = root / "build/release"
     subprocess.run(["cmake", "-G", "Ninja", "-S", root, "-B", build], check=True, capture_output=True)
     subprocess.run(["ninja", "-C", build], check=True, capture_output=True)
@@ -78,8 +94,8 @@ def check(root):
         assert f"survived\nlib/core/index/clamp.cpp\n{change}" in text, text
     assert " 4 survived" in text, text
     assert "found     lib/core/index/clamp.cpp:6" in text, text
-    # Only the program asks the shared library for 99; no unit test does.
-    assert "golden.hundred" in text, text
+    # Only the golden case asks the program for 99, and only the C interface the library for 200; no unit test does.
+    assert "golden: clamp/large" in text and "capi.top" in text, text
     assert (root / "lib/core/index/clamp.cpp").read_text() == SOURCE
     assert (build / "tests/unit_tests").read_bytes() == program
 
