@@ -95,7 +95,7 @@ CASES = [
 
 def find(name):
     npm = ROOT / "build/npm/node_modules/.bin" / name
-    has_npm = os.environ.get("PERFMAP_LIVE") != "off" and npm.exists()
+    has_npm = npm.exists()
     return shutil.which(name) or (str(npm.resolve()) if has_npm else None)
 
 

@@ -8,7 +8,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 FORMAT = shutil.which("clang-format-16")
 if FORMAT is None:
-    print("skipped: no clang-format-16 (./dev setup installs it)")
+    print("skipped: no clang-format-16")
     sys.exit(77)
 files = [path for place in ("apps", "examples", "lib", "tests") for path in sorted((ROOT / place).rglob("*"))
          if path.suffix in (".cpp", ".hpp", ".h", ".c") and path.is_file()]

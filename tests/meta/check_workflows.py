@@ -38,11 +38,14 @@ PUBLISH = """case "$1 $2" in "release create") shift 3; while [ $# != 0 ]; do ca
 PROGRAMS = {"cmake": BUILD, "cpack": PACKAGES, "gh": PUBLISH, "apt-get": "", "sudo": 'exec "$@"\n'}
 
 
+TIERS = r"(live|asan|tsan|all)( (live|asan|tsan|all))*|"
+
+
 def check_dev(words):
     known = subprocess.run([ROOT / "dev", "help"], check=True, capture_output=True, text=True).stdout
     command, *rest = words
     assert re.search(rf"(?m)^  {command} ", known), f"./dev has no command {command}"
-    allowed = {"test": r"(live|asan|tsan|all)( (live|asan|tsan|all))*|", "fuzz": r"\d+|"}.get(command, "")
+    allowed = {"test": TIERS, "setup": TIERS, "fuzz": r"\d+|"}.get(command, "")
     assert re.fullmatch(allowed, " ".join(rest)), words
 
 
