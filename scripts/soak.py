@@ -12,6 +12,7 @@ passed only when it was run again, or once took more than ten times its median. 
 """
 import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
@@ -36,6 +37,8 @@ class BusyLoops:
 
 
 def commit():
+    if not shutil.which("git"):
+        return "unknown"
     known = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True)
     return known.stdout.strip() or "unknown"
 

@@ -20,7 +20,9 @@ def project_files():
     if listed:
         return sorted(ROOT / name for name in listed.split("\0") if name)
     print("no git here: all files are looked at")
-    return [path for path in sorted(ROOT.rglob("*")) if path.suffix != ".log" and "__pycache__" not in path.parts]
+    return [path for path in sorted(ROOT.rglob("*"))
+            if path.suffix != ".log" and not {"__pycache__", ".cache"} & set(path.parts)
+            and not re.match(r"build|\.git$", path.relative_to(ROOT).parts[0])]
 
 
 FILES = project_files()
