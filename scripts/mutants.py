@@ -53,8 +53,8 @@ WITH_LIBRARIES = r"capi\..*|cpython\..*|writer\..*\..*|writer\.out-of-memory"
 WITH_LIBRARIES_OF = {
     "lib/writer": r"writer\.(engine|jitlog|mapped-threads|first-call|fork-fallback|cut-short)",
     "lib/core/writer": r"writer\.(engine|jitlog|mapped-threads)",
-    "lib/profile/process": "live.(tracker|process-rights|profile-threads)",
-    "lib/profile/unwind": "live.profile-threads",
+    "lib/profile/process": r"process\.(tracker|rights|threads)",
+    "lib/profile/unwind": r"process\.threads",
 }
 
 
