@@ -49,12 +49,12 @@ MOST_MEMORY = 3 << 30
 CHEAP = ["-O0", "-g0", "-w", "-U_FORTIFY_SOURCE"]  # after the build's own flags: the last one wins
 LEVELS = ("quick", "unit", "all")
 # Tests of the first tier that use the shared libraries: for all folders, and for some.
-WITH_LIBRARIES = "capi|cpython|writer"
+WITH_LIBRARIES = r"capi\..*|cpython\..*|writer\..*\..*|writer\.out-of-memory"
 WITH_LIBRARIES_OF = {
-    "lib/writer": "live.(writer|jitlog-writer|mapped-writer-threads|first-call|fork-fallback|cut-short)",
-    "lib/core/writer": "live.(writer|jitlog-writer|mapped-writer-threads)",
-    "lib/profile/process": "live.(tracker|process-rights|profile-threads)",
-    "lib/profile/unwind": "live.profile-threads",
+    "lib/writer": r"writer\.(engine|jitlog|mapped-threads|first-call|fork-fallback|cut-short)",
+    "lib/core/writer": r"writer\.(engine|jitlog|mapped-threads)",
+    "lib/profile/process": r"process\.(tracker|rights|threads)",
+    "lib/profile/unwind": r"process\.threads",
 }
 
 
@@ -282,7 +282,7 @@ class Judge:
         (self.place / "lib").mkdir(exist_ok=True)
         self.build.link(str(library.relative_to(self.build.folder)), made, self.place / "lib" / soname)
         more = WITH_LIBRARIES_OF.get(str(pathlib.Path(source).parent), "")
-        return self.ctest(rf"^({WITH_LIBRARIES})\.") or (self.ctest(f"^{more}$") if more else None)
+        return self.ctest(f"^({WITH_LIBRARIES})$") or (self.ctest(f"^{more}$") if more else None)
 
     def ctest(self, pattern):
         """The test matching the pattern that fails."""

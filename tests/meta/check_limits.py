@@ -50,8 +50,7 @@ def outputs_of(perfmap):
 def known_tests():
     for file in (ROOT / "tests").rglob("CMakeLists.txt"):
         text = file.read_text()
-        yield from re.findall(r"add_test\(NAME ([\w.-]+)", text)
-        yield from ("live." + name for name in re.findall(r"^\s*live_test\(([\w-]+)", text, re.M))
+        yield from re.findall(r"(?:add_test\(NAME |own_tmp_test\()([\w.-]+)", text)
         for name in re.findall(r"^\s*perfmap_limit\((\w+)", text, re.M):
             yield from ("limits." + name, "live.limits-time-" + name)
 

@@ -37,7 +37,7 @@ std::string own_text(const Scratch& scratch) { return read_file(own_map(scratch,
 
 }  // namespace
 
-TEST_CASE("the host's own fork handlers may use the map", "[live][fork]") {
+TEST_CASE("the host's own fork handlers may use the map", "[writer][fork]") {
   const Scratch scratch;
   CHECK(in_child([&] {
           use_map_in(scratch.path(), ForkPolicy::fresh);
@@ -50,7 +50,7 @@ TEST_CASE("the host's own fork handlers may use the map", "[live][fork]") {
         }) == 0);
 }
 
-TEST_CASE("fork does not wait for a writer that is blocked on a full pipe", "[live][fork]") {
+TEST_CASE("fork does not wait for a writer that is blocked on a full pipe", "[writer][fork]") {
   constexpr int kEntries = 5000;  // more than a pipe holds
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
@@ -78,7 +78,7 @@ TEST_CASE("fork does not wait for a writer that is blocked on a full pipe", "[li
   ::close(ends[1]);
 }
 
-TEST_CASE("a child inherits entries that follow another engine's lines", "[live][fork]") {
+TEST_CASE("a child inherits entries that follow another engine's lines", "[writer][fork]") {
   const Scratch scratch;
   const auto spawn = GENERATE(&::fork, &bare_clone);
   CHECK(in_child([&] {
@@ -96,7 +96,7 @@ TEST_CASE("a child inherits entries that follow another engine's lines", "[live]
         }) == 0);
 }
 
-TEST_CASE("a writer whose descriptor was closed by other code continues", "[live][fork]") {
+TEST_CASE("a writer whose descriptor was closed by other code continues", "[writer][fork]") {
   const Scratch scratch;
   const std::size_t buffer = GENERATE(std::size_t{0}, std::size_t{500});
   CHECK(in_child([&] {
@@ -111,7 +111,7 @@ TEST_CASE("a writer whose descriptor was closed by other code continues", "[live
         }) == 0);
 }
 
-TEST_CASE("a descriptor that reuses the number of a lost one is not closed", "[live][fork]") {
+TEST_CASE("a descriptor that reuses the number of a lost one is not closed", "[writer][fork]") {
   const Scratch scratch;
   CHECK(in_child([&] {
           use_map_in(scratch.path(), ForkPolicy::fresh);
@@ -123,7 +123,7 @@ TEST_CASE("a descriptor that reuses the number of a lost one is not closed", "[l
         }) == 0);
 }
 
-TEST_CASE("a child inherits although other code has closed the descriptor", "[live][fork]") {
+TEST_CASE("a child inherits although other code has closed the descriptor", "[writer][fork]") {
   const Scratch scratch;
   const bool mapped = GENERATE(false, true);
   CHECK(in_child([&] {
@@ -154,7 +154,7 @@ TEST_CASE("a child inherits although other code has closed the descriptor", "[li
         }) == 0);
 }
 
-TEST_CASE("losing the descriptor again and again leaks no mapping", "[live][fork]") {
+TEST_CASE("losing the descriptor again and again leaks no mapping", "[writer][fork]") {
   const Scratch scratch;
   CHECK(in_child([&] {
           ProcessMap::configure({.directory = scratch.path(), .writer = {.mapped = true}});
@@ -171,7 +171,7 @@ TEST_CASE("losing the descriptor again and again leaks no mapping", "[live][fork
 }
 
 TEST_CASE("a child that forks before it has inherited passes the entries to its own child",
-          "[live][fork]") {
+          "[writer][fork]") {
   const Scratch scratch;
   CHECK(in_child([&] {
           use_map_in(scratch.path(), ForkPolicy::inherit, 4000);
@@ -200,7 +200,7 @@ TEST_CASE("a child that forks before it has inherited passes the entries to its 
 
 // The address sanitizer considers the stack of a cancelled thread still in use.
 #ifndef __SANITIZE_ADDRESS__
-TEST_CASE("a thread that writes entries can be cancelled", "[live][fork]") {
+TEST_CASE("a thread that writes entries can be cancelled", "[writer][fork]") {
   const Scratch scratch;
   CHECK(in_child([&] {
           use_map_in(scratch.path(), ForkPolicy::fresh);
@@ -227,7 +227,7 @@ TEST_CASE("a thread that writes entries can be cancelled", "[live][fork]") {
 #endif
 
 TEST_CASE("a child with its parent's pid in a nested namespace does not write to the parent's map",
-          "[live][fork]") {
+          "[writer][fork]") {
   const Scratch scratch;
   const auto policy = GENERATE(ForkPolicy::fresh, ForkPolicy::inherit);
   const auto spawn = +[] {

@@ -24,7 +24,7 @@ namespace perfmap {
 
 using namespace test;
 
-TEST_CASE("a mapped writer that is killed at any time has lost and torn no entry", "[live]") {
+TEST_CASE("a mapped writer that is killed at any time has lost and torn no entry", "[writer]") {
   const Scratch scratch;
   if (!can_map(scratch)) return;
   auto* const done = static_cast<std::atomic<int>*>(
@@ -95,7 +95,7 @@ TEST_CASE("a mapped writer that is killed at any time has lost and torn no entry
   ::munmap(done, 4096);
 }
 
-TEST_CASE("the next mapped writer continues the file of one that was killed", "[live]") {
+TEST_CASE("the next mapped writer continues the file of one that was killed", "[writer]") {
   const Scratch scratch;
   if (!can_map(scratch)) return;
   const std::string path = scratch / "again.map";
@@ -116,7 +116,7 @@ TEST_CASE("the next mapped writer continues the file of one that was killed", "[
   for (int i = 0; i < 11; ++i) CHECK(found[static_cast<std::size_t>(i)] == line_of(0, i));
 }
 
-TEST_CASE("Index::refresh() follows a map that a mapped writer writes", "[live][refresh]") {
+TEST_CASE("Index::refresh() follows a map that a mapped writer writes", "[writer][refresh]") {
   const Scratch scratch;
   if (!can_map(scratch)) return;
   const std::string path = scratch / "followed.map";
@@ -144,7 +144,7 @@ TEST_CASE("Index::refresh() follows a map that a mapped writer writes", "[live][
   CHECK(problems.total() == 0);
 }
 
-TEST_CASE("a concurrent reader sees only entries and filler", "[live]") {
+TEST_CASE("a concurrent reader sees only entries and filler", "[writer]") {
   const Scratch scratch;
   if (!can_map(scratch)) return;
   const std::string path = scratch / "raced.map";

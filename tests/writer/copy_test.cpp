@@ -40,7 +40,7 @@ void limit_file_size(rlim_t max) {
 
 }  // namespace
 
-TEST_CASE("entries that another process appends during a copy stay whole lines", "[live]") {
+TEST_CASE("entries that another process appends during a copy stay whole lines", "[writer]") {
   const Scratch scratch;
   const std::string source = scratch / "source.map";
   const std::string target = scratch / "target.map";
@@ -73,7 +73,7 @@ TEST_CASE("entries that another process appends during a copy stay whole lines",
   CHECK(copied == 20 * lines_of(read_file(source)).size());
 }
 
-TEST_CASE("a copy that would exceed the size limit writes nothing", "[live]") {
+TEST_CASE("a copy that would exceed the size limit writes nothing", "[writer]") {
   const Scratch scratch;
   std::ofstream(scratch / "source.map") << "1000 10 one\n2000 10 two\n";
   auto writer = MapWriter::open(scratch / "target.map", {.max_bytes = 30});
@@ -85,7 +85,7 @@ TEST_CASE("a copy that would exceed the size limit writes nothing", "[live]") {
   CHECK(read_file(scratch / "target.map") == "1000 10 one\n2000 10 two\n");
 }
 
-TEST_CASE("a copy that runs out of room ends after a whole line", "[live]") {
+TEST_CASE("a copy that runs out of room ends after a whole line", "[writer]") {
   const Scratch scratch;
   const std::string text = some_lines(kBlock * 3);
   std::ofstream(scratch / "source.map") << text;
@@ -102,7 +102,7 @@ TEST_CASE("a copy that runs out of room ends after a whole line", "[live]") {
   CHECK(text.starts_with(found));
 }
 
-TEST_CASE("an entry after a partly copied long line starts on a new line", "[live]") {
+TEST_CASE("an entry after a partly copied long line starts on a new line", "[writer]") {
   const Scratch scratch;
   std::ofstream(scratch / "source.map") << std::string(kBlock * 2, 'x') << '\n';
   const pid_t child = ::fork();

@@ -47,7 +47,7 @@ struct Meeting {
 }  // namespace
 
 TEST_CASE("compile() and activate() try again to name trampolines that failed",
-          "[live][trampoline]") {
+          "[writer][trampoline]") {
   const Scratch scratch;
   CHECK(in_child(scratch, [&] {
     auto arena = TrampolineArena::make({.prefix = "toy"});
@@ -64,7 +64,7 @@ TEST_CASE("compile() and activate() try again to name trampolines that failed",
   }));
 }
 
-TEST_CASE("compile() waits for another thread, but not for itself", "[live][trampoline]") {
+TEST_CASE("compile() waits for another thread, but not for itself", "[writer][trampoline]") {
   const Scratch scratch;
   CHECK(in_child(scratch, [&] {
     Meeting meeting;

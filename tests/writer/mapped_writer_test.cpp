@@ -19,7 +19,8 @@ namespace perfmap {
 
 using namespace test;
 
-TEST_CASE("mapped entries are in the file when write returns, and close removes filler", "[live]") {
+TEST_CASE("mapped entries are in the file when write returns, and close removes filler",
+          "[writer]") {
   const Scratch scratch;
   if (!can_map(scratch)) return;
   const std::string path = scratch / "m.map";
@@ -43,7 +44,7 @@ TEST_CASE("mapped entries are in the file when write returns, and close removes 
   CHECK(writer->write(1, 1, "late").error().sys_errno == EBADF);
 }
 
-TEST_CASE("a mapped writer leaves the same bytes as a plain one", "[live][property]") {
+TEST_CASE("a mapped writer leaves the same bytes as a plain one", "[writer][property]") {
   const Scratch scratch;
   if (!can_map(scratch)) return;
   std::mt19937_64 random(11);
@@ -87,7 +88,7 @@ TEST_CASE("a mapped writer leaves the same bytes as a plain one", "[live][proper
   }
 }
 
-TEST_CASE("entries of every length fit at every offset", "[live]") {
+TEST_CASE("entries of every length fit at every offset", "[writer]") {
   const Scratch scratch;
   if (!can_map(scratch)) return;
   for (std::size_t shift = 0; shift < 8; ++shift) {
@@ -106,7 +107,7 @@ TEST_CASE("entries of every length fit at every offset", "[live]") {
   }
 }
 
-TEST_CASE("eight threads share a mapped writer", "[live][tsan]") {
+TEST_CASE("eight threads share a mapped writer", "[writer][tsan]") {
   const Scratch scratch;
   if (!can_map(scratch)) return;
   const std::string path = scratch / "threads.map";
@@ -133,7 +134,7 @@ TEST_CASE("eight threads share a mapped writer", "[live][tsan]") {
   CHECK(std::multiset<std::string>(found.begin(), found.end()) == expected);
 }
 
-TEST_CASE("a mapped map does not grow beyond its size limit", "[live]") {
+TEST_CASE("a mapped map does not grow beyond its size limit", "[writer]") {
   const Scratch scratch;
   auto writer = MapWriter::open(scratch / "capped.map", {.max_bytes = 22, .mapped = true});
   REQUIRE(writer);

@@ -64,7 +64,8 @@ Names names_of(int thread, std::size_t count) {
 
 }  // namespace
 
-TEST_CASE("SIGKILL loses at most the last events that each thread has buffered", "[live][jitlog]") {
+TEST_CASE("SIGKILL loses at most the last events that each thread has buffered",
+          "[writer][jitlog]") {
   const auto buffer = GENERATE(1U, 100U, 4096U);
   auto* const counts = static_cast<Counts*>(
       ::mmap(nullptr, sizeof(Counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
@@ -94,7 +95,7 @@ TEST_CASE("SIGKILL loses at most the last events that each thread has buffered",
 }
 
 TEST_CASE("at the file size limit whole sections fail without a signal and are counted",
-          "[live][jitlog]") {
+          "[writer][jitlog]") {
   const Scratch scratch;
   const int status = in_child([&] {
     auto log = JitlogWriter::open(scratch / "log", {.buffer_events = 10});
@@ -126,7 +127,7 @@ TEST_CASE("at the file size limit whole sections fail without a signal and are c
   CHECK(found.events() == expected);
 }
 
-TEST_CASE("ENOSPC is reported by the call that writes, by flush and by close", "[live][jitlog]") {
+TEST_CASE("ENOSPC is reported by the call that writes, by flush and by close", "[writer][jitlog]") {
   const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
   REQUIRE(full >= 0);
   auto log = JitlogWriter::to_descriptor(full, "full", {.buffer_events = 2});
@@ -145,7 +146,7 @@ TEST_CASE("ENOSPC is reported by the call that writes, by flush and by close", "
   CHECK(log->close().error().sys_errno == ENOSPC);
 }
 
-TEST_CASE("signals during writes of a log to a pipe lose no event", "[live][jitlog]") {
+TEST_CASE("signals during writes of a log to a pipe lose no event", "[writer][jitlog]") {
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
   constexpr int kEvents = 20'000;
@@ -177,7 +178,7 @@ TEST_CASE("signals during writes of a log to a pipe lose no event", "[live][jitl
   CHECK(found.events() == Names(kEvents, "+loop"));
 }
 
-TEST_CASE("exit(3) writes the events of its thread", "[live][jitlog]") {
+TEST_CASE("exit(3) writes the events of its thread", "[writer][jitlog]") {
   const Scratch scratch;
   const pid_t child = ::fork();
   if (child == 0) {

@@ -41,7 +41,7 @@ pid_t run(Body body) {
 }  // namespace
 
 TEST_CASE("several threads may write, flush, close and configure the own map at once",
-          "[live][tsan]") {
+          "[writer][tsan]") {
   const Scratch scratch;
   constexpr int kEach = 300;
   REQUIRE(ProcessMap::configure({.directory = scratch.path()}) == 0);
@@ -74,7 +74,7 @@ TEST_CASE("several threads may write, flush, close and configure the own map at 
   CHECK(std::set<std::string>(found.begin(), found.end()).size() == 4 * kEach);
 }
 
-TEST_CASE("buffered entries are written at exit", "[live]") {
+TEST_CASE("buffered entries are written at exit", "[writer]") {
   const Scratch scratch;
   const pid_t child = run([&] {
     return ProcessMap::configure({.directory = scratch.path(), .writer = {.buffer_bytes = 4096}}) ==
@@ -84,7 +84,7 @@ TEST_CASE("buffered entries are written at exit", "[live]") {
   CHECK(read_file(own_map(scratch, child)) == "1000 10 last words\n");
 }
 
-TEST_CASE("threads may still write while the process exits", "[live]") {
+TEST_CASE("threads may still write while the process exits", "[writer]") {
   const Scratch scratch;
   for (int round = 0; round < 10; ++round) {
     const pid_t child = run([&] {
@@ -112,7 +112,7 @@ TEST_CASE("threads may still write while the process exits", "[live]") {
   CHECK(std::distance(first, std::filesystem::directory_iterator()) == 10);
 }
 
-TEST_CASE("a child's copy includes entries that its parent had buffered", "[live]") {
+TEST_CASE("a child's copy includes entries that its parent had buffered", "[writer]") {
   const Scratch scratch;
   pid_t grandchild = 0;
   const pid_t child = ::fork();
@@ -130,7 +130,7 @@ TEST_CASE("a child's copy includes entries that its parent had buffered", "[live
   CHECK(read_file(scratch / "child") == "1000 10 before the fork\n2000 10 the child's\n");
 }
 
-TEST_CASE("off: a child does not write after fini() either", "[live]") {
+TEST_CASE("off: a child does not write after fini() either", "[writer]") {
   const Scratch scratch;
   run([&] {
     ProcessMap::configure({.directory = scratch.path(), .fork = ForkPolicy::off});
@@ -141,7 +141,7 @@ TEST_CASE("off: a child does not write after fini() either", "[live]") {
   });
 }
 
-TEST_CASE("a child may configure its own map before it uses the map", "[live]") {
+TEST_CASE("a child may configure its own map before it uses the map", "[writer]") {
   const Scratch scratch;
   run([&] {
     ProcessMap::configure({.directory = scratch.path()});
@@ -155,16 +155,16 @@ TEST_CASE("a child may configure its own map before it uses the map", "[live]") 
   });
 }
 
-TEST_CASE("an invalid fork policy is refused", "[live]") {
+TEST_CASE("an invalid fork policy is refused", "[writer]") {
   CHECK(perfmap_state_set_fork(99) == -1);
   CHECK(errno == EINVAL);
 }
 
-TEST_CASE("copying from a null path is refused", "[live]") {
+TEST_CASE("copying from a null path is refused", "[writer]") {
   run([] { return ProcessMap::copy(nullptr) == -1 && errno == EINVAL; });
 }
 
-TEST_CASE("buffer_bytes is a limit and is not allocated in advance", "[live]") {
+TEST_CASE("buffer_bytes is a limit and is not allocated in advance", "[writer]") {
   const Scratch scratch;
   auto writer = MapWriter::open(scratch / "big.map", {.buffer_bytes = SIZE_MAX});
   REQUIRE(writer);

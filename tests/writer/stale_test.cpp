@@ -54,13 +54,13 @@ int start_with(time_t age, StaleMap stale = StaleMap::empty) {
 
 }  // namespace
 
-TEST_CASE("an earlier process's entries are removed; entries that may be ours stay", "[live]") {
+TEST_CASE("an earlier process's entries are removed; entries that may be ours stay", "[writer]") {
   CHECK(start_with(3600) == static_cast<int>(MapStart::emptied));
   CHECK(start_with(0) == static_cast<int>(MapStart::appended));
   CHECK(start_with(3600, StaleMap::keep) == static_cast<int>(MapStart::appended_kept));
 }
 
-TEST_CASE("a process that opens its map again keeps its own entries", "[live]") {
+TEST_CASE("a process that opens its map again keeps its own entries", "[writer]") {
   const Scratch scratch;
   CHECK(in_child([&] {
           ProcessMap::configure({.directory = scratch.path()});
@@ -76,7 +76,7 @@ TEST_CASE("a process that opens its map again keeps its own entries", "[live]") 
 }
 
 TEST_CASE("a map that another writer of this library has open stays, and MapStart reports it",
-          "[live]") {
+          "[writer]") {
   const auto other = [](const std::string& path) {
     static auto writer = MapWriter::open(path);
     if (!writer) ::_exit(200);
@@ -84,14 +84,14 @@ TEST_CASE("a map that another writer of this library has open stays, and MapStar
   CHECK(start_with(3600, StaleMap::empty, other) == static_cast<int>(MapStart::appended_in_use));
 }
 
-TEST_CASE("a writer that has closed its file does not lock it any more", "[live]") {
+TEST_CASE("a writer that has closed its file does not lock it any more", "[writer]") {
   const auto other = [](const std::string& path) {
     if (!MapWriter::open(path)) ::_exit(200);
   };
   CHECK(start_with(3600, StaleMap::empty, other) == static_cast<int>(MapStart::emptied));
 }
 
-TEST_CASE("a file with several names is refused", "[live]") {
+TEST_CASE("a file with several names is refused", "[writer]") {
   const Scratch scratch;
   std::ofstream(scratch / "precious") << "what somebody keeps\n";
   CHECK(test::in_child([&] {
@@ -103,7 +103,7 @@ TEST_CASE("a file with several names is refused", "[live]") {
         }) == 0);
 }
 
-TEST_CASE("a child that inherits does not begin with an earlier process's entries", "[live]") {
+TEST_CASE("a child that inherits does not begin with an earlier process's entries", "[writer]") {
   const Scratch scratch;
   const auto age = GENERATE(time_t{3600}, time_t{0});
   CHECK(in_child([&] {

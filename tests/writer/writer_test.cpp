@@ -46,7 +46,7 @@ std::string line_of(int writer, int entry) { return "1000 10 " + name_of(writer,
 
 }  // namespace
 
-TEST_CASE("an entry whose write returned survives SIGKILL", "[live]") {
+TEST_CASE("an entry whose write returned survives SIGKILL", "[writer]") {
   const Scratch scratch;
   const std::string path = scratch / "killed.map";
   std::vector<std::string> acknowledged;
@@ -79,7 +79,7 @@ TEST_CASE("an entry whose write returned survives SIGKILL", "[live]") {
 }
 
 TEST_CASE("eight threads in each of two processes share a file, and all lines are whole",
-          "[live][tsan]") {
+          "[writer][tsan]") {
   const Scratch scratch;
   const std::string path = scratch / "shared.map";
   constexpr int kEach = 400;
@@ -112,7 +112,7 @@ TEST_CASE("eight threads in each of two processes share a file, and all lines ar
   CHECK(std::multiset<std::string>(found.begin(), found.end()) == expected);
 }
 
-TEST_CASE("at the file size limit a write fails and leaves no incomplete line", "[live]") {
+TEST_CASE("at the file size limit a write fails and leaves no incomplete line", "[writer]") {
   const Scratch scratch;
   const std::string path = scratch / "limited.map";
   const pid_t child = ::fork();
@@ -136,7 +136,7 @@ TEST_CASE("at the file size limit a write fails and leaves no incomplete line", 
   CHECK(read_file(path).back() == '\n');
 }
 
-TEST_CASE("on a full disk a write fails and leaves no incomplete line", "[live]") {
+TEST_CASE("on a full disk a write fails and leaves no incomplete line", "[writer]") {
   const Scratch scratch;
   const std::string disk = scratch / "disk";
   ::mkdir(disk.c_str(), 0700);
@@ -158,7 +158,7 @@ TEST_CASE("on a full disk a write fails and leaves no incomplete line", "[live]"
   ::umount(disk.c_str());
 }
 
-TEST_CASE("signals during writes lose no entry", "[live]") {
+TEST_CASE("signals during writes lose no entry", "[writer]") {
   const Scratch scratch;
   const std::string path = scratch / "interrupted.map";
   struct sigaction action {};
@@ -178,7 +178,7 @@ TEST_CASE("signals during writes lose no entry", "[live]") {
   CHECK(found.back() == line_of(1, 4999));
 }
 
-TEST_CASE("copy() appends a source of any size unchanged and ends its last line", "[live]") {
+TEST_CASE("copy() appends a source of any size unchanged and ends its last line", "[writer]") {
   const Scratch scratch;
   for (const std::size_t size : {0u, 1u, 4095u, 4096u, 8192u, 262144u, 300001u}) {
     CAPTURE(size);
@@ -197,7 +197,7 @@ TEST_CASE("copy() appends a source of any size unchanged and ends its last line"
   }
 }
 
-TEST_CASE("the first entry after an incomplete last line starts on a new line", "[live]") {
+TEST_CASE("the first entry after an incomplete last line starts on a new line", "[writer]") {
   const Scratch scratch;
   const std::string path = scratch / "half.map";
   std::ofstream(path) << "1000 10 half a li";
@@ -207,7 +207,7 @@ TEST_CASE("the first entry after an incomplete last line starts on a new line", 
   CHECK(read_file(path) == "1000 10 half a li\n2000 10 whole\n");
 }
 
-TEST_CASE("buffered entries are written by size, by flush() and at the end", "[live]") {
+TEST_CASE("buffered entries are written by size, by flush() and at the end", "[writer]") {
   const Scratch scratch;
   const std::string path = scratch / "buffered.map";
   {
@@ -225,7 +225,7 @@ TEST_CASE("buffered entries are written by size, by flush() and at the end", "[l
   CHECK(lines_of(read_file(path)).size() == 3);
 }
 
-TEST_CASE("the age of the oldest buffered entry decides when they are flushed", "[live]") {
+TEST_CASE("the age of the oldest buffered entry decides when they are flushed", "[writer]") {
   const Scratch scratch;
   const std::string path = scratch / "late.map";
   auto writer = MapWriter::open(path, {.buffer_bytes = 4096, .flush_after_ns = 40'000'000});
@@ -239,7 +239,7 @@ TEST_CASE("the age of the oldest buffered entry decides when they are flushed", 
   CHECK(read_file(path).starts_with("1000 1 one\n"));
 }
 
-TEST_CASE("buffered entries count towards the size limit", "[live]") {
+TEST_CASE("buffered entries count towards the size limit", "[writer]") {
   const Scratch scratch;
   const std::string path = scratch / "capped.map";
   auto writer = MapWriter::open(path, {.buffer_bytes = 4096, .max_bytes = 22});
@@ -252,7 +252,7 @@ TEST_CASE("buffered entries count towards the size limit", "[live]") {
   CHECK(read_file(path) == "1000 1 one\n1000 1 two\n");
 }
 
-TEST_CASE("an entry that would look like filler of a mapped writer is escaped", "[live]") {
+TEST_CASE("an entry that would look like filler of a mapped writer is escaped", "[writer]") {
   const Scratch scratch;
   const std::string path = scratch / "dots.map";
   auto writer = MapWriter::open(path);
@@ -261,7 +261,7 @@ TEST_CASE("an entry that would look like filler of a mapped writer is escaped", 
   CHECK(read_file(path) == "1000 0 [.Ltext]\n1000 1 .Ltext\n100000 0 .Ltext\n");
 }
 
-TEST_CASE("a file does not grow beyond its size limit", "[live]") {
+TEST_CASE("a file does not grow beyond its size limit", "[writer]") {
   const Scratch scratch;
   auto writer = MapWriter::open(scratch / "capped.map", {.max_bytes = 24});
   REQUIRE(writer);

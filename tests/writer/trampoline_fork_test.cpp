@@ -70,7 +70,7 @@ Family fork_with(ForkPolicy policy, TrampolineBackend backend, Body body) {
 
 }  // namespace
 
-TEST_CASE("fresh: a child compiles the trampolines that it calls again", "[live][trampoline]") {
+TEST_CASE("fresh: a child compiles the trampolines that it calls again", "[writer][trampoline]") {
   const Family family = fork_with(ForkPolicy::fresh, TrampolineBackend::both,
                                   [](std::uintptr_t before, Trampoline& first, Trampoline& third) {
                                     return caller_of(first) != before &&
@@ -85,7 +85,8 @@ TEST_CASE("fresh: a child compiles the trampolines that it calls again", "[live]
   CHECK(family.dumped == std::vector<std::string>{"toy::first", "toy::third"});
 }
 
-TEST_CASE("inherit: a child keeps its parent's trampolines and their names", "[live][trampoline]") {
+TEST_CASE("inherit: a child keeps its parent's trampolines and their names",
+          "[writer][trampoline]") {
   const Family family =
       fork_with(ForkPolicy::inherit, TrampolineBackend::both,
                 [](std::uintptr_t before, Trampoline& first, Trampoline& third) {
@@ -100,7 +101,7 @@ TEST_CASE("inherit: a child keeps its parent's trampolines and their names", "[l
   CHECK(family.dumped == std::vector<std::string>{"toy::first", "toy::second", "toy::third"});
 }
 
-TEST_CASE("off: a child keeps existing trampolines and compiles no more", "[live][trampoline]") {
+TEST_CASE("off: a child keeps existing trampolines and compiles no more", "[writer][trampoline]") {
   const Family family = fork_with(ForkPolicy::off, TrampolineBackend::both,
                                   [](std::uintptr_t before, Trampoline& first, Trampoline& third) {
                                     return caller_of(first) == before && third.compile() &&
@@ -114,7 +115,7 @@ TEST_CASE("off: a child keeps existing trampolines and compiles no more", "[live
 }
 
 TEST_CASE("a process that sets the policy off still names its own trampolines",
-          "[live][trampoline]") {
+          "[writer][trampoline]") {
   const Scratch scratch;
   CHECK(in_child(scratch, [&] {
     auto arena = TrampolineArena::make({"toy", scratch.path()});
@@ -129,7 +130,7 @@ TEST_CASE("a process that sets the policy off still names its own trampolines",
   }));
 }
 
-TEST_CASE("off: a child that sets another policy still writes nothing", "[live][trampoline]") {
+TEST_CASE("off: a child that sets another policy still writes nothing", "[writer][trampoline]") {
   const Family family =
       fork_with(ForkPolicy::off, TrampolineBackend::both,
                 [](std::uintptr_t before, Trampoline& first, Trampoline& third) {
@@ -140,7 +141,7 @@ TEST_CASE("off: a child that sets another policy still writes nothing", "[live][
   CHECK(family.child.empty());
 }
 
-TEST_CASE("a child returns through the trampoline in which it was forked", "[live][trampoline]") {
+TEST_CASE("a child returns through the trampoline in which it was forked", "[writer][trampoline]") {
   const Scratch scratch;
   const auto fork_inside = +[](void* trampoline, void*, void*) -> void* {
     const pid_t child = ::fork();
@@ -160,7 +161,7 @@ TEST_CASE("a child returns through the trampoline in which it was forked", "[liv
 }
 
 TEST_CASE("a child compiles its own trampolines while the parent's threads compile",
-          "[live][trampoline]") {
+          "[writer][trampoline]") {
   const Scratch scratch;
   const auto good = in_child(scratch, [&] {
     auto arena = TrampolineArena::make({"toy", scratch.path()});

@@ -45,7 +45,7 @@ int empty_file(void* context) {
 
 }  // namespace
 
-TEST_CASE("on_full may move a full map away, and no entry is lost", "[live]") {
+TEST_CASE("on_full may move a full map away, and no entry is lost", "[writer]") {
   const Scratch scratch;
   CHECK(in_child([&] {
           Owner owner{.path = own_map(scratch, ::getpid())};
@@ -62,7 +62,7 @@ TEST_CASE("on_full may move a full map away, and no entry is lost", "[live]") {
         }) == 0);
 }
 
-TEST_CASE("on_full that makes no room is called once, and entries fail with EFBIG", "[live]") {
+TEST_CASE("on_full that makes no room is called once, and entries fail with EFBIG", "[writer]") {
   const Scratch scratch;
   CHECK(in_child([&] {
           Owner owner{.path = own_map(scratch, ::getpid()), .makes_room = false};
@@ -77,7 +77,7 @@ TEST_CASE("on_full that makes no room is called once, and entries fail with EFBI
         }) == 0);
 }
 
-TEST_CASE("a writer continues after on_full has truncated its full file", "[live][tsan]") {
+TEST_CASE("a writer continues after on_full has truncated its full file", "[writer][tsan]") {
   const Scratch scratch;
   Owner owner{.path = scratch / "capped.map"};
   auto writer = MapWriter::open(

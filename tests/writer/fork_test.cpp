@@ -23,7 +23,7 @@ using test::wait_for;
 
 }  // namespace
 
-TEST_CASE("a forked child does not write entries that its parent had buffered", "[live]") {
+TEST_CASE("a forked child does not write entries that its parent had buffered", "[writer]") {
   const Scratch scratch;
   const std::string path = scratch / "buffered.map";
   auto writer = MapWriter::open(path, {.buffer_bytes = 4096});
@@ -86,25 +86,25 @@ Maps fork_with(const Scratch& scratch, perfmap_fork_policy policy) {
 
 }  // namespace
 
-TEST_CASE("fresh: a child's map starts empty and the parent's does not change", "[live]") {
+TEST_CASE("fresh: a child's map starts empty and the parent's does not change", "[writer]") {
   const Maps maps = fork_with(Scratch(), PERFMAP_FORK_FRESH);
   CHECK(maps.parent == "1000 10 parent\n");
   CHECK(maps.child == "2000 10 child\n");
 }
 
-TEST_CASE("inherit: a child's map starts as a copy of its parent's", "[live]") {
+TEST_CASE("inherit: a child's map starts as a copy of its parent's", "[writer]") {
   const Maps maps = fork_with(Scratch(), PERFMAP_FORK_INHERIT);
   CHECK(maps.parent == "1000 10 parent\n");
   CHECK(maps.child == "1000 10 parent\n2000 10 child\n");
 }
 
-TEST_CASE("off: a child writes nothing", "[live]") {
+TEST_CASE("off: a child writes nothing", "[writer]") {
   const Maps maps = fork_with(Scratch(), PERFMAP_FORK_OFF);
   CHECK(maps.parent == "1000 10 parent\n");
   CHECK(maps.child.empty());
 }
 
-TEST_CASE("a link, a FIFO or a directory at the path of the own map is refused", "[live]") {
+TEST_CASE("a link, a FIFO or a directory at the path of the own map is refused", "[writer]") {
   const Scratch scratch;
   const auto refusal = [&](auto plant) {
     return in_child([&] {

@@ -10,7 +10,7 @@
 
 namespace perfmap {
 
-TEST_CASE("entries that a full pipe does not accept are written later, once", "[live]") {
+TEST_CASE("entries that a full pipe does not accept are written later, once", "[writer]") {
   int ends[2];
   REQUIRE(::pipe2(ends, O_NONBLOCK) == 0);
   REQUIRE(::fcntl(ends[1], F_SETPIPE_SZ, 4096) >= 0);
@@ -36,7 +36,7 @@ TEST_CASE("entries that a full pipe does not accept are written later, once", "[
   ::close(ends[1]);
 }
 
-TEST_CASE("with flush_after_ns, an entry that a pipe accepts in two parts is whole", "[live]") {
+TEST_CASE("with flush_after_ns, an entry that a pipe accepts in two parts is whole", "[writer]") {
   int ends[2];
   REQUIRE(::pipe2(ends, O_NONBLOCK) == 0);
   REQUIRE(::fcntl(ends[1], F_SETPIPE_SZ, 4096) >= 0);

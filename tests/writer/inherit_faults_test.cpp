@@ -47,7 +47,7 @@ std::size_t files_in(const std::string& path) {
 }  // namespace
 
 TEST_CASE("a child without room for a copy reports EFBIG, leaves no file, and may try again",
-          "[live][fork]") {
+          "[writer][fork]") {
   const Scratch scratch;
   const auto spawn = GENERATE(&::fork, &bare_clone);
   CHECK(in_child([&] {
@@ -69,7 +69,7 @@ TEST_CASE("a child without room for a copy reports EFBIG, leaves no file, and ma
         }) == 0);
 }
 
-TEST_CASE("a copy onto a full disk fails and leaves no file", "[live][fork]") {
+TEST_CASE("a copy onto a full disk fails and leaves no file", "[writer][fork]") {
   const Scratch scratch;
   const std::string disk = scratch / "disk";
   ::mkdir(disk.c_str(), 0700);
@@ -90,7 +90,7 @@ TEST_CASE("a copy onto a full disk fails and leaves no file", "[live][fork]") {
 
 // UBSan's check of virtual calls needs descriptors of its own.
 #ifndef __SANITIZE_ADDRESS__
-TEST_CASE("a child without a free descriptor reports EMFILE, and may try again", "[live][fork]") {
+TEST_CASE("a child without a free descriptor reports EMFILE, and may try again", "[writer][fork]") {
   const Scratch scratch;
   const auto policy = GENERATE(ForkPolicy::fresh, ForkPolicy::inherit);
   CHECK(in_child([&] {
@@ -109,7 +109,7 @@ TEST_CASE("a child without a free descriptor reports EMFILE, and may try again",
 #endif
 
 TEST_CASE("a file planted at the path of a child's map is refused, with or without inheritance",
-          "[live][fork]") {
+          "[writer][fork]") {
   const Scratch scratch;
   const auto policy = GENERATE(ForkPolicy::fresh, ForkPolicy::inherit);
   const auto refusal = [&](auto plant) {
@@ -133,7 +133,7 @@ TEST_CASE("a file planted at the path of a child's map is refused, with or witho
   CHECK(read_file(victim) == "precious");
 }
 
-TEST_CASE("a removed or read-only directory is reported", "[live][fork]") {
+TEST_CASE("a removed or read-only directory is reported", "[writer][fork]") {
   const Scratch scratch;
   const auto policy = GENERATE(ForkPolicy::fresh, ForkPolicy::inherit);
   const std::string directory = scratch / "maps";
@@ -159,7 +159,7 @@ TEST_CASE("a removed or read-only directory is reported", "[live][fork]") {
   CHECK(refusal([&] { ::rename(directory.c_str(), (directory + "2").c_str()); }) == ENOENT);
 }
 
-TEST_CASE("a child that is killed leaves a complete copy or none", "[live][fork]") {
+TEST_CASE("a child that is killed leaves a complete copy or none", "[writer][fork]") {
   const Scratch scratch;
   CHECK(in_child([&] {
           use_map_in(scratch.path(), ForkPolicy::inherit);

@@ -25,7 +25,7 @@ using test::Scratch;
 
 }  // namespace
 
-TEST_CASE("records have the layout of perf's structs", "[live][jitdump]") {
+TEST_CASE("records have the layout of perf's structs", "[writer][jitdump]") {
   const Scratch scratch;
   const std::string path = scratch / "jit-42.dump";
   const std::uint64_t before = now();
@@ -76,7 +76,7 @@ TEST_CASE("records have the layout of perf's structs", "[live][jitdump]") {
   CHECK(bytes == expected.text());
 }
 
-TEST_CASE("invalid functions are refused, and nothing is written", "[live][jitdump]") {
+TEST_CASE("invalid functions are refused, and nothing is written", "[writer][jitdump]") {
   const Scratch scratch;
   const std::string path = scratch / "x.dump";
   auto writer = JitdumpWriter::open(path, quiet());
@@ -101,7 +101,7 @@ TEST_CASE("invalid functions are refused, and nothing is written", "[live][jitdu
   CHECK(read_file(path).size() == JitdumpHeader::kSize);
 }
 
-TEST_CASE("names are escaped as in maps, or refused", "[live][jitdump]") {
+TEST_CASE("names are escaped as in maps, or refused", "[writer][jitdump]") {
   const Scratch scratch;
   auto writer = JitdumpWriter::open(scratch / "x.dump", quiet());
   REQUIRE(writer);
@@ -117,7 +117,7 @@ TEST_CASE("names are escaped as in maps, or refused", "[live][jitdump]") {
 }
 
 TEST_CASE("omitted code is written as zeros, because perf expects as many bytes as the size says",
-          "[live][jitdump]") {
+          "[writer][jitdump]") {
   const Scratch scratch;
   auto writer = JitdumpWriter::open(scratch / "x.dump", quiet());
   for (const std::uint64_t size : {1u, 65536u, 65537u, 32u << 20}) {
@@ -129,7 +129,7 @@ TEST_CASE("omitted code is written as zeros, because perf expects as many bytes 
   CHECK(contents.records[3].code.size() == 32u << 20);
 }
 
-TEST_CASE("one call writes the record and the line in the map", "[live][jitdump]") {
+TEST_CASE("one call writes the record and the line in the map", "[writer][jitdump]") {
   const Scratch scratch;
   auto map = MapWriter::open(scratch / "x.map");
   auto writer = JitdumpWriter::open(scratch / "x.dump", quiet());

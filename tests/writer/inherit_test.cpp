@@ -36,7 +36,7 @@ std::size_t files_in(const std::string& path) {
 }  // namespace
 
 TEST_CASE("the copy is made at the child's first entry or init, and not by flush or fini",
-          "[live][fork]") {
+          "[writer][fork]") {
   const Scratch scratch;
   const auto spawn = GENERATE(&::fork, &bare_clone);
   CHECK(in_child([&] {
@@ -64,7 +64,7 @@ TEST_CASE("the copy is made at the child's first entry or init, and not by flush
 }
 
 TEST_CASE("a copy includes the parent's last entry even if another process has appended",
-          "[live][fork]") {
+          "[writer][fork]") {
   const Scratch scratch;
   CHECK(in_child([&] {
           use_map_in(scratch.path(), ForkPolicy::inherit);
@@ -83,7 +83,7 @@ TEST_CASE("a copy includes the parent's last entry even if another process has a
         }) == 0);
 }
 
-TEST_CASE("a copy needs neither the living parent nor the name of its map", "[live][fork]") {
+TEST_CASE("a copy needs neither the living parent nor the name of its map", "[writer][fork]") {
   const Scratch scratch;
   const auto spawn = GENERATE(&::fork, &bare_clone);
   int ends[2];
@@ -114,7 +114,7 @@ TEST_CASE("a copy needs neither the living parent nor the name of its map", "[li
 }
 
 TEST_CASE("fresh: a child has no map until it writes, and not its parent's descriptor",
-          "[live][fork]") {
+          "[writer][fork]") {
   const Scratch scratch;
   CHECK(in_child([&] {
           use_map_in(scratch.path(), ForkPolicy::fresh);
@@ -135,7 +135,7 @@ TEST_CASE("fresh: a child has no map until it writes, and not its parent's descr
         }) == 0);
 }
 
-TEST_CASE("the map's descriptor is closed on exec", "[live][fork]") {
+TEST_CASE("the map's descriptor is closed on exec", "[writer][fork]") {
   const Scratch scratch;
   CHECK(in_child([&] {
           use_map_in(scratch.path(), ForkPolicy::inherit);

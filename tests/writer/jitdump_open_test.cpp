@@ -49,7 +49,7 @@ void sets_time_back(const std::string& path) {
 }  // namespace
 
 TEST_CASE("own dump: it has mode 0600, the name that perf expects, and an executable mapping",
-          "[live][jitdump]") {
+          "[writer][jitdump]") {
   const Scratch scratch;
   const std::string path = own_path(scratch);
   auto writer = JitdumpWriter::open_own(scratch.path());
@@ -73,7 +73,7 @@ TEST_CASE("own dump: it has mode 0600, the name that perf expects, and an execut
   CHECK(contents.records[1].kind == JitRecordKind::close);
 }
 
-TEST_CASE("a dump's descriptor is closed on exec", "[live][jitdump]") {
+TEST_CASE("a dump's descriptor is closed on exec", "[writer][jitdump]") {
   const Scratch scratch;
   auto writer = JitdumpWriter::open_own(scratch.path());
   REQUIRE(writer);
@@ -89,7 +89,7 @@ TEST_CASE("a dump's descriptor is closed on exec", "[live][jitdump]") {
   CHECK(found == 1);
 }
 
-TEST_CASE("a process that opens its dump again appends to it", "[live][jitdump]") {
+TEST_CASE("a process that opens its dump again appends to it", "[writer][jitdump]") {
   const Scratch scratch;
   for (int round = 1; round <= 3; ++round) {
     auto writer = JitdumpWriter::open_own(scratch.path());
@@ -103,7 +103,7 @@ TEST_CASE("a process that opens its dump again appends to it", "[live][jitdump]"
 }
 
 TEST_CASE("the dump of a former process with the same pid is replaced, not truncated",
-          "[live][jitdump]") {
+          "[writer][jitdump]") {
   const Scratch scratch;
   const std::string path = own_path(scratch);
   const auto stale = GENERATE(as<std::string>(), "", "no dump at all",
@@ -122,7 +122,7 @@ TEST_CASE("the dump of a former process with the same pid is replaced, not trunc
 }
 
 TEST_CASE("a dump that another engine in this process writes is refused and unchanged",
-          "[live][jitdump]") {
+          "[writer][jitdump]") {
   const Scratch scratch;
   // As CPython writes them: a wall-clock time in microseconds, or nothing yet.
   const auto text = GENERATE(as<std::string>(), "", "DTiJ",
@@ -134,7 +134,7 @@ TEST_CASE("a dump that another engine in this process writes is refused and unch
   CHECK(read_file(path) == text);
 }
 
-TEST_CASE("a dump has one writer at a time", "[live][jitdump]") {
+TEST_CASE("a dump has one writer at a time", "[writer][jitdump]") {
   const Scratch scratch;
   const std::string path = own_path(scratch);
   auto own = JitdumpWriter::open_own(scratch.path());
@@ -150,7 +150,7 @@ TEST_CASE("a dump has one writer at a time", "[live][jitdump]") {
 }
 
 TEST_CASE("own dump: links, directories, FIFOs and other users' files are refused",
-          "[live][jitdump]") {
+          "[writer][jitdump]") {
   const Scratch scratch;
   const std::string victim = scratch.write("victim", "precious");
   const std::string path = own_path(scratch);
@@ -175,7 +175,7 @@ TEST_CASE("own dump: links, directories, FIFOs and other users' files are refuse
   CHECK(read_file(path) == "theirs");
 }
 
-TEST_CASE("a dump opened by path is continued after its last whole record", "[live][jitdump]") {
+TEST_CASE("a dump opened by path is continued after its last whole record", "[writer][jitdump]") {
   const Scratch scratch;
   const std::string whole =
       DumpBytes().header().load(1, 0x1000, "one", "code", 7).move(2, 1, 2, 3, 9).text();
@@ -192,7 +192,7 @@ TEST_CASE("a dump opened by path is continued after its last whole record", "[li
 }
 
 TEST_CASE("files in another format, or dumps that we could not continue, are refused and unchanged",
-          "[live][jitdump]") {
+          "[writer][jitdump]") {
   const Scratch scratch;
   const auto text = GENERATE(
       as<std::string>(), "1000 10 a perf map\n", "DTiJ", DumpBytes().header({.flags = 1}).text(),
@@ -205,7 +205,8 @@ TEST_CASE("files in another format, or dumps that we could not continue, are ref
   CHECK(read_file(path) == text);
 }
 
-TEST_CASE("a child writes a dump of its own, and its parent's does not change", "[live][jitdump]") {
+TEST_CASE("a child writes a dump of its own, and its parent's does not change",
+          "[writer][jitdump]") {
   const Scratch scratch;
   auto writer = JitdumpWriter::open_own(scratch.path());
   REQUIRE(writer->load(function_of("parent")));
@@ -232,7 +233,7 @@ TEST_CASE("a child writes a dump of its own, and its parent's does not change", 
   CHECK(writer->load(function_of("parent again")).value() == 2);
 }
 
-TEST_CASE("a child cannot write a dump that was opened by its path", "[live][jitdump]") {
+TEST_CASE("a child cannot write a dump that was opened by its path", "[writer][jitdump]") {
   const Scratch scratch;
   auto writer = JitdumpWriter::open(scratch / "x.dump", {.pid = 42});
   const pid_t child = ::fork();

@@ -42,7 +42,7 @@ void wait_ns(std::uint64_t duration) {
 
 }  // namespace
 
-TEST_CASE("reading a log returns the profile that was recorded", "[live][jitlog]") {
+TEST_CASE("reading a log returns the profile that was recorded", "[writer][jitlog]") {
   const Scratch scratch;
   auto log = JitlogWriter::open(scratch / "log", {.clock = JitlogClock::monotonic});
   REQUIRE(log);
@@ -81,7 +81,7 @@ TEST_CASE("reading a log returns the profile that was recorded", "[live][jitlog]
 }
 
 TEST_CASE("a log begins with its clock, at a tick with a hexadecimal digit above 9",
-          "[live][jitlog]") {
+          "[writer][jitlog]") {
   const Scratch scratch;
   const auto clock = GENERATE(JitlogClock::counter, JitlogClock::monotonic);
   for (int i = 0; i < 50; ++i) {
@@ -105,7 +105,7 @@ TEST_CASE("a log begins with its clock, at a tick with a hexadecimal digit above
 }
 
 TEST_CASE("threads: no event is lost, and each thread's events are in order under its number",
-          "[live][jitlog][tsan]") {
+          "[writer][jitlog][tsan]") {
   const Scratch scratch;
   constexpr int kThreads = 6;
   constexpr int kEach = 5'000;
@@ -149,7 +149,7 @@ TEST_CASE("threads: no event is lost, and each thread's events are in order unde
   }
 }
 
-TEST_CASE("another thread may flush while a thread records", "[live][jitlog][tsan]") {
+TEST_CASE("another thread may flush while a thread records", "[writer][jitlog][tsan]") {
   const Scratch scratch;
   constexpr int kEvents = 20'000;
   auto log = JitlogWriter::open(scratch / "log", {.buffer_events = 1000});
@@ -167,7 +167,7 @@ TEST_CASE("another thread may flush while a thread records", "[live][jitlog][tsa
   CHECK(read_jitlog(scratch / "log").events() == Names(kEvents, "+loop"));
 }
 
-TEST_CASE("a thread's events are written when the thread ends", "[live][jitlog][tsan]") {
+TEST_CASE("a thread's events are written when the thread ends", "[writer][jitlog][tsan]") {
   const Scratch scratch;
   auto log = JitlogWriter::open(scratch / "log");
   const JitlogLoop loop = *log->loop("loop");
@@ -180,7 +180,7 @@ TEST_CASE("a thread's events are written when the thread ends", "[live][jitlog][
 }
 
 TEST_CASE("a thread may outlive a log in which it has recorded, and use another log",
-          "[live][jitlog][tsan]") {
+          "[writer][jitlog][tsan]") {
   const Scratch scratch;
   std::atomic<int> step{0};
   auto first = JitlogWriter::open(scratch / "first");
@@ -207,7 +207,7 @@ TEST_CASE("a thread may outlive a log in which it has recorded, and use another 
 }
 
 TEST_CASE("with a buffer of one event, an event is in the file when its call returns",
-          "[live][jitlog]") {
+          "[writer][jitlog]") {
   const Scratch scratch;
   auto log = JitlogWriter::open(scratch / "log", {.buffer_events = 1});
   const JitlogLoop loop = *log->loop("loop");
@@ -217,7 +217,7 @@ TEST_CASE("with a buffer of one event, an event is in the file when its call ret
   }
 }
 
-TEST_CASE("without thread numbers only one thread may record", "[live][jitlog]") {
+TEST_CASE("without thread numbers only one thread may record", "[writer][jitlog]") {
   const Scratch scratch;
   auto log = JitlogWriter::open(scratch / "log", {.one_thread = true});
   const JitlogLoop loop = *log->loop("loop");
@@ -231,7 +231,7 @@ TEST_CASE("without thread numbers only one thread may record", "[live][jitlog]")
   CHECK(read_file(scratch / "log").find('#') == std::string::npos);
 }
 
-TEST_CASE("a loop name gets one number; unknown numbers are refused", "[live][jitlog]") {
+TEST_CASE("a loop name gets one number; unknown numbers are refused", "[writer][jitlog]") {
   const Scratch scratch;
   auto log = JitlogWriter::open(scratch / "log", {.names = NamePolicy::refuse});
   CHECK(log->enter(1) == EINVAL);
@@ -249,7 +249,7 @@ TEST_CASE("a loop name gets one number; unknown numbers are refused", "[live][ji
   CHECK(read_file(scratch / "log").empty());
 }
 
-TEST_CASE("a name cannot forge a section", "[live][jitlog]") {
+TEST_CASE("a name cannot forge a section", "[writer][jitlog]") {
   const Scratch scratch;
   auto log = JitlogWriter::open(scratch / "log");
   const std::string name = "x\n1# [1] jit-profile-enter}\n1# [2] {jit-profile-exit\ny";
@@ -261,7 +261,7 @@ TEST_CASE("a name cannot forge a section", "[live][jitlog]") {
 }
 
 TEST_CASE("opening replaces an existing log, and refuses files that are not logs",
-          "[live][jitlog]") {
+          "[writer][jitlog]") {
   const Scratch scratch;
   for (int i = 0; i < 2; ++i) {
     auto log = JitlogWriter::open(scratch / "log");
@@ -282,7 +282,7 @@ TEST_CASE("opening replaces an existing log, and refuses files that are not logs
 }
 
 TEST_CASE("own log: links, files with several names, FIFOs and other users' files are refused",
-          "[live][jitlog]") {
+          "[writer][jitlog]") {
   const Scratch scratch;
   const JitlogOptions own{.own_log = true};
   const std::string log = scratch.write("log", "[1] {jit\n[1] jit}\n");

@@ -28,7 +28,7 @@ namespace perfmap {
 
 using namespace test;
 
-TEST_CASE("a mapped writer refuses a file that another writer has open", "[live]") {
+TEST_CASE("a mapped writer refuses a file that another writer has open", "[writer]") {
   const Scratch scratch;
   if (!can_map(scratch)) return;
   const std::string path = scratch / "m.map";
@@ -44,7 +44,7 @@ TEST_CASE("a mapped writer refuses a file that another writer has open", "[live]
   CHECK(MapWriter::open(path, kMapped));
 }
 
-TEST_CASE("of two mapped writers that open a file at once, at most one succeeds", "[live]") {
+TEST_CASE("of two mapped writers that open a file at once, at most one succeeds", "[writer]") {
   const Scratch scratch;
   if (!can_map(scratch)) return;
   for (int i = 0; i < 50; ++i) {
@@ -65,7 +65,7 @@ TEST_CASE("of two mapped writers that open a file at once, at most one succeeds"
   }
 }
 
-TEST_CASE("an idle child does not prevent its parent from reopening its own map", "[live]") {
+TEST_CASE("an idle child does not prevent its parent from reopening its own map", "[writer]") {
   const Scratch scratch;
   const pid_t parent = ::fork();
   if (parent == 0) {
@@ -82,7 +82,7 @@ TEST_CASE("an idle child does not prevent its parent from reopening its own map"
   CHECK(wait_for(parent) == 0);
 }
 
-TEST_CASE("the next mapped writer removes filler of any length", "[live]") {
+TEST_CASE("the next mapped writer removes filler of any length", "[writer]") {
   const Scratch scratch;
   if (!can_map(scratch)) return;
   const std::string path = scratch / "long.map";
@@ -93,7 +93,7 @@ TEST_CASE("the next mapped writer removes filler of any length", "[live]") {
   CHECK(read_file(path) == "1000 10 kept\n2000 10 new\n");
 }
 
-TEST_CASE("a mapped writer continues with write(2) after another engine's lines", "[live]") {
+TEST_CASE("a mapped writer continues with write(2) after another engine's lines", "[writer]") {
   const Scratch scratch;
   if (!can_map(scratch)) return;
   const std::string path = scratch / "m.map";
@@ -111,7 +111,7 @@ TEST_CASE("a mapped writer continues with write(2) after another engine's lines"
   CHECK(std::multiset<std::string>(found.begin(), found.end()) == expected);
 }
 
-TEST_CASE("a child never writes into its parent's mapped map", "[live]") {
+TEST_CASE("a child never writes into its parent's mapped map", "[writer]") {
   const Scratch scratch;
   if (!can_map(scratch)) return;
   const std::string path = scratch / "parent.map";
@@ -132,7 +132,7 @@ TEST_CASE("a child never writes into its parent's mapped map", "[live]") {
   CHECK(read_file(path) == line_of(0, 0) + "\n" + line_of(0, 1) + "\n");
 }
 
-TEST_CASE("a living child does not prevent its parent from reopening the file", "[live]") {
+TEST_CASE("a living child does not prevent its parent from reopening the file", "[writer]") {
   const Scratch scratch;
   if (!can_map(scratch)) return;
   const std::string path = scratch / "parent.map";
@@ -155,7 +155,7 @@ TEST_CASE("a living child does not prevent its parent from reopening the file", 
   wait_for(child);
 }
 
-TEST_CASE("a process's own map may be mapped, and a child gets its own", "[live]") {
+TEST_CASE("a process's own map may be mapped, and a child gets its own", "[writer]") {
   const Scratch scratch;
   if (!can_map(scratch)) return;
   const pid_t parent = ::fork();
@@ -183,7 +183,7 @@ TEST_CASE("a process's own map may be mapped, and a child gets its own", "[live]
   CHECK(wait_for(parent) == 0);
 }
 
-TEST_CASE("on a full disk a mapped write fails, and all earlier entries stay", "[live]") {
+TEST_CASE("on a full disk a mapped write fails, and all earlier entries stay", "[writer]") {
   const Scratch scratch;
   const std::string disk = scratch / "disk";
   ::mkdir(disk.c_str(), 0700);
@@ -207,7 +207,7 @@ TEST_CASE("on a full disk a mapped write fails, and all earlier entries stay", "
   ::umount(disk.c_str());
 }
 
-TEST_CASE("at the file size limit a mapped write fails, and all earlier entries stay", "[live]") {
+TEST_CASE("at the file size limit a mapped write fails, and all earlier entries stay", "[writer]") {
   const Scratch scratch;
   if (!can_map(scratch)) return;
   const std::string path = scratch / "limited.map";
@@ -233,7 +233,7 @@ TEST_CASE("at the file size limit a mapped write fails, and all earlier entries 
   }
 }
 
-TEST_CASE("a file that cannot be mapped is written with write(2)", "[live]") {
+TEST_CASE("a file that cannot be mapped is written with write(2)", "[writer]") {
   const Scratch scratch;
   const std::string path = scratch / "pipe";
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);

@@ -41,7 +41,7 @@ bool is_mapped(const std::string& path) {
 }  // namespace
 
 TEST_CASE("inherit: the child's dump begins with the parent's records, with the child's pid",
-          "[live][jitdump][fork]") {
+          "[writer][jitdump][fork]") {
   const Scratch scratch;
   const auto spawn = GENERATE(&::fork, &bare_clone);
   auto writer = JitdumpWriter::open_own(scratch.path(), {.fork = ForkPolicy::inherit});
@@ -72,7 +72,7 @@ TEST_CASE("inherit: the child's dump begins with the parent's records, with the 
   CHECK(found.records[4].kind == JitRecordKind::close);
 }
 
-TEST_CASE("off: a child's calls succeed and write nothing", "[live][jitdump][fork]") {
+TEST_CASE("off: a child's calls succeed and write nothing", "[writer][jitdump][fork]") {
   const Scratch scratch;
   auto writer = JitdumpWriter::open_own(scratch.path(), {.fork = ForkPolicy::off});
   REQUIRE(writer->load(function_of("one")));
@@ -87,7 +87,7 @@ TEST_CASE("off: a child's calls succeed and write nothing", "[live][jitdump][for
 }
 
 TEST_CASE("a dump that cannot be inherited leaves no file, and the next call tries again",
-          "[live][jitdump][fork]") {
+          "[writer][jitdump][fork]") {
   const Scratch scratch;
   auto writer = JitdumpWriter::open_own(scratch.path(), {.fork = ForkPolicy::inherit});
   for (int i = 0; i < 100; ++i) REQUIRE(writer->load(function_of("function")));
@@ -109,7 +109,7 @@ TEST_CASE("a dump that cannot be inherited leaves no file, and the next call tri
 }
 
 TEST_CASE("dumps of children are whole even if threads of the parent write at the fork",
-          "[live][jitdump][fork]") {
+          "[writer][jitdump][fork]") {
   const Scratch scratch;
   const auto policy = GENERATE(ForkPolicy::fresh, ForkPolicy::inherit);
   auto writer = JitdumpWriter::open_own(scratch.path(), {.fork = policy});

@@ -33,7 +33,7 @@ using test::word;
 }  // namespace
 
 TEST_CASE("a call passes three arguments and the result through a named frame",
-          "[live][trampoline]") {
+          "[writer][trampoline]") {
   const Scratch scratch;
   const auto made = in_child(scratch, [&] {
     auto arena = TrampolineArena::make({.prefix = "toy"});
@@ -49,7 +49,7 @@ TEST_CASE("a call passes three arguments and the result through a named frame",
   CHECK(made);
 }
 
-TEST_CASE("empty parts of a name are omitted", "[live][trampoline]") {
+TEST_CASE("empty parts of a name are omitted", "[writer][trampoline]") {
   const Scratch scratch;
   const auto made = in_child(scratch, [&] {
     auto arena = TrampolineArena::make();
@@ -63,7 +63,7 @@ TEST_CASE("empty parts of a name are omitted", "[live][trampoline]") {
   CHECK(made);
 }
 
-TEST_CASE("several threads that call a trampoline compile it once", "[live][trampoline][tsan]") {
+TEST_CASE("several threads that call a trampoline compile it once", "[writer][trampoline][tsan]") {
   const Scratch scratch;
   REQUIRE(ProcessMap::configure({.directory = scratch.path()}) == 0);
   {
@@ -94,7 +94,7 @@ TEST_CASE("several threads that call a trampoline compile it once", "[live][tram
 }
 
 TEST_CASE("threads may activate and deactivate an arena while others call",
-          "[live][trampoline][tsan]") {
+          "[writer][trampoline][tsan]") {
   const Scratch scratch;
   REQUIRE(ProcessMap::configure({.directory = scratch.path()}) == 0);
   {
@@ -125,7 +125,7 @@ TEST_CASE("threads may activate and deactivate an arena while others call",
 }
 
 TEST_CASE("only trampolines that are called while an arena is active are named",
-          "[live][trampoline]") {
+          "[writer][trampoline]") {
   const Scratch scratch;
   const auto made = in_child(scratch, [&] {
     auto arena = TrampolineArena::make({.prefix = "toy"});
@@ -151,7 +151,7 @@ TEST_CASE("only trampolines that are called while an arena is active are named",
   CHECK(made);
 }
 
-TEST_CASE("a dump has the code, its line and its unwinding information", "[live][trampoline]") {
+TEST_CASE("a dump has the code, its line and its unwinding information", "[writer][trampoline]") {
   const Scratch scratch;
   const auto made = in_child(scratch, [&] {
     auto arena = TrampolineArena::make({"toy", scratch.path()});
@@ -178,7 +178,7 @@ TEST_CASE("a dump has the code, its line and its unwinding information", "[live]
 }
 
 TEST_CASE("a newly activated backend gets the names of existing trampolines",
-          "[live][trampoline]") {
+          "[writer][trampoline]") {
   const Scratch scratch;
   const auto made = in_child(scratch, [&] {
     auto arena = TrampolineArena::make({"toy", scratch.path()});
@@ -193,7 +193,7 @@ TEST_CASE("a newly activated backend gets the names of existing trampolines",
   CHECK(made);
 }
 
-TEST_CASE("an arena that cannot open its map or dump stays inactive", "[live][trampoline]") {
+TEST_CASE("an arena that cannot open its map or dump stays inactive", "[writer][trampoline]") {
   const Scratch scratch;
   const auto made = in_child(scratch, [&] {
     auto arena = TrampolineArena::make({"toy", scratch / "missing"});
@@ -206,7 +206,7 @@ TEST_CASE("an arena that cannot open its map or dump stays inactive", "[live][tr
 }
 
 TEST_CASE("a trampoline that cannot be named is called directly, and counted",
-          "[live][trampoline]") {
+          "[writer][trampoline]") {
   const Scratch scratch;
   const auto made = in_child(scratch, [&] {
     ProcessMap::configure({.directory = scratch.path(), .writer = {.max_bytes = 40}});
@@ -223,7 +223,7 @@ TEST_CASE("a trampoline that cannot be named is called directly, and counted",
   CHECK(made);
 }
 
-TEST_CASE("without memory for trampolines, calls are direct", "[live][trampoline][limits]") {
+TEST_CASE("without memory for trampolines, calls are direct", "[writer][trampoline][limits]") {
   const Scratch scratch;
   const auto made = in_child(scratch, [&] {
     auto arena = TrampolineArena::make();
@@ -238,7 +238,7 @@ TEST_CASE("without memory for trampolines, calls are direct", "[live][trampoline
 }
 
 TEST_CASE("exceptions pass through trampolines of an arena that allows them",
-          "[live][trampoline]") {
+          "[writer][trampoline]") {
   const Scratch scratch;
   struct Nested {
     Trampoline* code;

@@ -37,7 +37,7 @@ using test::wait_for;
 }  // namespace
 
 TEST_CASE("threads: records of a function stay together, and times ascend",
-          "[live][jitdump][tsan]") {
+          "[writer][jitdump][tsan]") {
   const Scratch scratch;
   constexpr int kThreads = 6;
   constexpr int kEach = 300;
@@ -77,7 +77,7 @@ TEST_CASE("threads: records of a function stay together, and times ascend",
   CHECK(indexes.size() == kThreads * kEach);
 }
 
-TEST_CASE("a function whose load returned survives SIGKILL", "[live][jitdump]") {
+TEST_CASE("a function whose load returned survives SIGKILL", "[writer][jitdump]") {
   const Scratch scratch;
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
@@ -140,7 +140,7 @@ void check_filled(const std::string& path, int written) {
 }  // namespace
 
 TEST_CASE("at the file size limit a function leaves no partial records, and the next one is whole",
-          "[live][jitdump]") {
+          "[writer][jitdump]") {
   const Scratch scratch;
   for (const rlim_t limit : {2000u, 2033u, 2100u, 2177u, 2222u}) {
     const std::string path = scratch / ("limited" + std::to_string(limit));
@@ -162,7 +162,7 @@ TEST_CASE("at the file size limit a function leaves no partial records, and the 
 }
 
 TEST_CASE("on a full disk a function leaves no partial records, and the next one is whole",
-          "[live][jitdump]") {
+          "[writer][jitdump]") {
   const Scratch scratch;
   const std::string disk = scratch / "disk";
   ::mkdir(disk.c_str(), 0700);
@@ -183,14 +183,14 @@ TEST_CASE("on a full disk a function leaves no partial records, and the next one
   ::umount(disk.c_str());
 }
 
-TEST_CASE("ENOSPC from a device is reported with its path", "[live][jitdump]") {
+TEST_CASE("ENOSPC from a device is reported with its path", "[writer][jitdump]") {
   const auto writer = JitdumpWriter::open("/dev/full", quiet());
   REQUIRE(!writer);
   CHECK(writer.error().sys_errno == ENOSPC);
   CHECK(writer.error().message.find("/dev/full") != std::string::npos);
 }
 
-TEST_CASE("unreadable code is EFAULT, and no part of its record stays", "[live][jitdump]") {
+TEST_CASE("unreadable code is EFAULT, and no part of its record stays", "[writer][jitdump]") {
   const Scratch scratch;
   const std::string path = scratch / "x.dump";
   auto* const pages =
@@ -209,7 +209,7 @@ TEST_CASE("unreadable code is EFAULT, and no part of its record stays", "[live][
 }
 
 TEST_CASE("nothing is written after an incomplete record that cannot be cut off",
-          "[live][jitdump]") {
+          "[writer][jitdump]") {
   const int fd = ::memfd_create("sealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   REQUIRE(fd >= 0);
   REQUIRE(::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
@@ -234,7 +234,7 @@ TEST_CASE("nothing is written after an incomplete record that cannot be cut off"
   ::close(fd);
 }
 
-TEST_CASE("signals during writes of a dump lose no record", "[live][jitdump]") {
+TEST_CASE("signals during writes of a dump lose no record", "[writer][jitdump]") {
   const Scratch scratch;
   struct sigaction action {};
   action.sa_handler = [](int) {};
@@ -276,7 +276,7 @@ TEST_CASE("signals during writes of a dump lose no record", "[live][jitdump]") {
   CHECK(contents.lost == 0);
 }
 
-TEST_CASE("a dump does not grow beyond its size limit", "[live][jitdump]") {
+TEST_CASE("a dump does not grow beyond its size limit", "[writer][jitdump]") {
   const Scratch scratch;
   JitdumpOptions options = quiet();
   options.max_bytes = 200;

@@ -39,7 +39,7 @@ JitlogWriter open_log(const Scratch& scratch, ForkPolicy policy, std::uint32_t b
 }  // namespace
 
 TEST_CASE("fresh: a child's log has only its own events, and the parent's has none of them",
-          "[live][jitlog][fork]") {
+          "[writer][jitlog][fork]") {
   const Scratch scratch;
   const auto spawn = GENERATE(&::fork, &bare_clone);
   JitlogWriter log = open_log(scratch, ForkPolicy::fresh);
@@ -66,7 +66,7 @@ TEST_CASE("fresh: a child's log has only its own events, and the parent's has no
 }
 
 TEST_CASE("inherit: a child's log begins with the parent's events, whether flushed or not",
-          "[live][jitlog][fork]") {
+          "[writer][jitlog][fork]") {
   const Scratch scratch;
   const auto spawn = GENERATE(&::fork, &bare_clone);
   const bool written = GENERATE(true, false);
@@ -94,7 +94,7 @@ TEST_CASE("inherit: a child's log begins with the parent's events, whether flush
 }
 
 TEST_CASE("off, or a path without %d: a child's calls succeed and write nothing",
-          "[live][jitlog][fork]") {
+          "[writer][jitlog][fork]") {
   const Scratch scratch;
   const bool off = GENERATE(true, false);
   const auto policy = off ? ForkPolicy::off : GENERATE(ForkPolicy::fresh, ForkPolicy::inherit);
@@ -120,7 +120,7 @@ TEST_CASE("off, or a path without %d: a child's calls succeed and write nothing"
 }
 
 TEST_CASE("a child that cannot create a log reports why, and its parent continues",
-          "[live][jitlog][fork]") {
+          "[writer][jitlog][fork]") {
   const Scratch scratch;
   const auto policy = GENERATE(ForkPolicy::fresh, ForkPolicy::inherit);
   JitlogWriter log = open_log(scratch, policy);
@@ -140,7 +140,7 @@ TEST_CASE("a child that cannot create a log reports why, and its parent continue
 }
 
 TEST_CASE("logs of children are whole even if threads of the parent record at the fork",
-          "[live][jitlog][fork]") {
+          "[writer][jitlog][fork]") {
   const Scratch scratch;
   const auto policy = GENERATE(ForkPolicy::fresh, ForkPolicy::inherit, ForkPolicy::off);
   constexpr int kThreads = 4;
@@ -189,7 +189,7 @@ TEST_CASE("logs of children are whole even if threads of the parent record at th
 }
 
 TEST_CASE("after a bare clone, a child does not wait for locks that the parent's threads hold",
-          "[live][jitlog][fork]") {
+          "[writer][jitlog][fork]") {
   const Scratch scratch;
   JitlogWriter log = open_log(scratch, ForkPolicy::off, 1);
   const JitlogLoop loop = *log.loop("loop");

@@ -155,7 +155,7 @@ int run_storm(const Scratch& scratch, const Storm& storm) {
 }  // namespace
 
 TEST_CASE("no line is lost, repeated or mixed when a process forks many times while threads write",
-          "[live][fork]") {
+          "[writer][fork]") {
   const Scratch scratch;
   const auto policy = GENERATE(ForkPolicy::fresh, ForkPolicy::inherit, ForkPolicy::off);
   const auto kind = GENERATE(Kind::plain, Kind::buffered, Kind::mapped);
