@@ -19,7 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support
 from pseudo_terminal import read_to_end
 from recorded_programs import (PERFMAP, check_named, check_nothing_left, read_manifest, run, run_rows, skip_without_perf, stacks,
                                totals)
-from trying import require_samples, try_again
+from trying import require, require_samples, try_again
 from waiting import HANG, children_of, has_pending, proc_file, processor_time, tracer_of, until
 
 NOBODY = 65534
@@ -596,11 +596,13 @@ def other_users_are_named(cwd):
     assert done.stdout == "done true\n", done.stdout
     assert len(read_manifest(f"{cwd}/user1")["files"]) == 1, done.stderr
     if shutil.which("pypy3"):
-        loop = "s = 0\nfor i in range(40000000): s += i % 7"
+        loop = "s = 0\nfor i in range(100000000): s += i % 7"
         done = run("record", "--runtime", "pypy", "-o", "user3", "--", *as_nobody, "pypy3", "-c", loop, cwd=cwd)
         directory, = set(re.findall(r"/tmp/perfmap-\w+", done.stderr))
         assert not os.path.exists(directory), directory
-        assert [file["kind"] for file in read_manifest(f"{cwd}/user3")["files"]] == ["map"]
+        kinds = [file["kind"] for file in read_manifest(f"{cwd}/user3")["files"]]
+        require(kinds, "no sample of the program's JIT code, so no map of it")
+        assert kinds == ["map"], kinds
     if shutil.which("php"):
         done = run("record", "--runtime", "php", "-o", "user2", "--", *as_nobody, "php", "hot.php", cwd=cwd)
         assert [file["kind"] for file in read_manifest(f"{cwd}/user2")["files"]] == ["map"], done.stderr
