@@ -45,7 +45,7 @@ def check_dev(words):
     known = subprocess.run([ROOT / "dev", "help"], check=True, capture_output=True, text=True).stdout
     command, *rest = words
     assert re.search(rf"(?m)^  {command} ", known), f"./dev has no command {command}"
-    allowed = {"test": TIERS, "setup": TIERS, "fuzz": r"\d+|"}.get(command, "")
+    allowed = {"test": TIERS, "setup": TIERS, "soak": r"first \d+", "fuzz": r"\d+|"}.get(command, "")
     assert re.fullmatch(allowed, " ".join(rest)), words
 
 
