@@ -28,6 +28,11 @@ set_tests_properties(partly.here PROPERTIES SKIP_RETURN_CODE 77)
 """
 BAD_CASES = """add_test(many "/bin/sh" "-c" "echo 'cases: 5 passed, 2 failed'; echo 'try again: no'; exit 1")
 """
+NOT_RUN = """
+add_test(many "/nowhere/program")
+add_test(good "/bin/true")
+set_tests_properties(good PROPERTIES DISABLED TRUE)
+"""
 # Passes when it runs the third time; and one that fails at once, though it might pass later.
 LIVE = """
 add_test(later "/bin/sh" "-c" "echo run >>later; test $(wc -l <later) -ge 3 || { echo 'try again: too few samples'; exit 1; }")
@@ -86,6 +91,9 @@ def check_counts(tree):
     assert (status, lines[-1]) == (1, "5 passed, 2 failed, 0 skipped"), lines
     status, lines = tree.run("summary", "asan")
     assert (status, lines[0], lines[-1]) == (1, "asan: the tests did not run", "0 passed, 1 failed, 0 skipped"), lines
+    tree.has(NOT_RUN)
+    assert tree.run("run", "first")[0] == 1
+    assert tree.run("summary", "first")[1][-1] == "0 passed, 2 failed, 0 skipped"
     assert tree.run("run", "tsan")[0] == 1  # no build
     assert tree.run("run", "live")[0] == 1  # no test of this tier
 
