@@ -119,6 +119,8 @@ fi
 if [ ! -e "$tree/build/release" ] && [ -e "$place/root$tree/build/release" ]; then
   mkdir -p "$tree/build"
   mv "$place/root$tree/build/release" "$tree/build/release"
+else
+  cp "$place/root$tree/build/release/"tests-first*.xml "$tree/build/release/" 2>/dev/null || true
 fi
 echo
 for user in root user; do

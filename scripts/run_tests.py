@@ -32,7 +32,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TIERS = {"first": "release", "live": "release", "asan": "asan", "tsan": "tsan"}  # and their builds
 MOST_RUNS = 3
 SKIPPED = re.compile(r"^\s*skipped(?: in part)?: (.*)$", re.M)
-TRY_AGAIN = re.compile(r"^try again: (.*)$", re.M)
+TRY_AGAIN = re.compile(r"^try again: .*\s*\Z", re.M)  # the last line: what comes after it is another failure
 CASES = re.compile(r"^cases: (\d+) passed, (\d+) failed$", re.M)
 
 
@@ -96,7 +96,9 @@ def with_system_python(path, folder):
 
 def test_environment(build):
     # Undefined behaviour is reported with the stack; see cmake/flags.cmake.
-    environment = {"ASAN_OPTIONS": "handle_sigill=1", **os.environ}
+    environment = {"ASAN_OPTIONS": "handle_sigill=1"}
+    # UPDATE_GOLDEN and its like make a test write what it should compare.
+    environment |= {name: value for name, value in os.environ.items() if not name.startswith("UPDATE_")}
     environment["PATH"] = with_system_python(environment["PATH"], build / "python")
     return environment
 
@@ -138,12 +140,29 @@ def with_more_jobs(arguments):
     return words
 
 
+def chosen(tests, arguments):
+    """The tests of the tier that -R selects, and the other arguments."""
+    words = list(arguments)
+    while "-R" in words[:-1]:
+        at = words.index("-R")
+        tests = [test for test in tests if re.search(words[at + 1], test)]
+        del words[at:at + 2]
+    return tests, words
+
+
+def outcome(runs):
+    """passed, unstable, skipped or failed, of the runs of a test. One that failed once has not been skipped."""
+    if len(runs) == 1:
+        return runs[0].status
+    return "unstable" if runs[-1].status == "passed" else "failed"
+
+
 def run(tier, arguments):
     for number in range(1, MOST_RUNS + 1):
         results_path(tier, number).unlink(missing_ok=True)
-    tests = tests_of_tier(tier)
+    tests, arguments = chosen(tests_of_tier(tier), arguments)
     if not tests:
-        sys.exit(f"the build has no test of the tier {tier}")
+        sys.exit(f"the build has no such test of the tier {tier}")
     status = run_ctest(tier, tests, results_path(tier, 1), with_more_jobs(arguments))
     for number in range(2, MOST_RUNS + 1):
         again = [test.name for test in (read_results(results_path(tier, number - 1)) or {}).values() if may_run_again(test)]
@@ -152,7 +171,7 @@ def run(tier, arguments):
         print(f"\nrun again, alone: {' '.join(again)}", flush=True)
         run_ctest(tier, again, results_path(tier, number), [])
     attempts = attempts_of(tier)
-    if any(runs[-1].status == "failed" for runs in attempts.values()):
+    if any(outcome(runs) == "failed" for runs in attempts.values()):
         return 1
     # ctest itself failed, unless a test failed that has passed since.
     return 0 if any(len(runs) > 1 for runs in attempts.values()) else status
@@ -179,6 +198,10 @@ def count(test):
     return passed, max(failed, int(test.status == "failed")), skipped
 
 
+def failed_run(runs):
+    return next(test for test in reversed(runs) if test.status == "failed")
+
+
 def summary(tiers):
     total, reasons, unstable = [0, 0, 0], {}, []
     for tier in tiers:
@@ -187,12 +210,12 @@ def summary(tiers):
             total[1] += 1
             print(f"{tier}: the tests did not run")
         for name, runs in attempts.items():
-            total = [a + b for a, b in zip(total, count(runs[-1]))]
-            if runs[-1].status == "passed" and len(runs) > 1:
+            total = [a + b for a, b in zip(total, count(runs[-1] if outcome(runs) != "failed" else failed_run(runs)))]
+            if outcome(runs) == "unstable":
                 unstable.append((name, runs[:-1]))
             said = list(dict.fromkeys(SKIPPED.findall(runs[-1].output)))
             if runs[-1].status == "skipped" and not said:
-                said = ["it does not say why"]
+                said = ["no reason was printed"]
             for reason in said:
                 reasons.setdefault(f"{name}: {reason}", []).append(tier)
     for name, runs in unstable:

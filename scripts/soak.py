@@ -47,14 +47,10 @@ def rows(path):
     return [line.split("\t") for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def outcome(runs):
-    return "unstable" if runs[-1].status == "passed" and len(runs) > 1 else runs[-1].status
-
-
 def append(path, tier, version, number):
     with path.open("a") as file:
         for name, runs in run_tests.attempts_of(tier).items():
-            file.write("\t".join((version, str(number), name, outcome(runs), f"{runs[-1].seconds:.2f}")) + "\n")
+            file.write("\t".join((version, str(number), name, run_tests.outcome(runs), f"{runs[-1].seconds:.2f}")) + "\n")
 
 
 def keep_output(folder, tier, number):
@@ -87,12 +83,16 @@ def main():
     words = sys.argv[1:]
     tier = words.pop(0) if words and words[0] in run_tests.TIERS else "first"
     count = int(words.pop(0)) if words and words[0].isdigit() else 5
+    if words and not words[0].startswith("-"):
+        sys.exit(f"neither a tier, a number nor an option of ctest: {words[0]}")
     path = ROOT / "build/soak" / f"{tier}.tsv"
     path.parent.mkdir(parents=True, exist_ok=True)
     version, done = commit(), max((int(row[1]) for row in rows(path)), default=0)
     for number in range(done + 1, done + count + 1):
         with BusyLoops():
             run_tests.run(tier, ["-j", str(len(os.sched_getaffinity(0))), *words])
+        if not run_tests.attempts_of(tier):
+            sys.exit("no test ran")
         append(path, tier, version, number)
         keep_output(path.parent, tier, number)
     return report(path)

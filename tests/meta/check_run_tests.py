@@ -15,6 +15,8 @@ many        first
 partly      first live
 partly.here live
 later       live
+skipped-later live
+crashed-later live
 again       live
 broken      live
 never       first asan
@@ -36,6 +38,9 @@ set_tests_properties(good PROPERTIES DISABLED TRUE)
 # Passes when it runs the third time; and one that fails at once, though it might pass later.
 LIVE = """
 add_test(later "/bin/sh" "-c" "echo run >>later; test $(wc -l <later) -ge 3 || { echo 'try again: too few samples'; exit 1; }")
+add_test(skipped-later "/bin/sh" "-c" "test -e once && exit 77; touch once; echo 'try again: no state'; exit 1")
+set_tests_properties(skipped-later PROPERTIES SKIP_RETURN_CODE 77)
+add_test(crashed-later "/bin/sh" "-c" "echo 'try again: no state'; echo 'Segmentation fault'; echo run >>crashed-later; exit 1")
 add_test(again "/bin/sh" "-c" "echo run >>again; echo 'try again: no state'; exit 1")
 add_test(broken "/bin/sh" "-c" "echo run >>broken; echo 'wrong name'; exit 1")
 """
@@ -96,6 +101,12 @@ def check_counts(tree):
     assert tree.run("summary", "first")[1][-1] == "0 passed, 2 failed, 0 skipped"
     assert tree.run("run", "tsan")[0] == 1  # no build
     assert tree.run("run", "live")[0] == 1  # no test of this tier
+    tree.has(FIRST)
+    assert tree.run("run", "first", "-R", "^later")[0] == 1
+    assert tree.run("run", "first", "-R", "^many")[0] == 0
+    assert tree.run("summary", "first")[1][-1] == "7 passed, 0 failed, 0 skipped"
+    tree.has('add_test(good "/bin/sh" "-c" "test -z $UPDATE_GOLDEN")')
+    assert tree.run("run", "first", UPDATE_GOLDEN="1")[0] == 0
 
 
 def check_again(tree):
@@ -108,8 +119,9 @@ def check_again(tree):
     tree.has(LIVE)
     assert tree.run("run", "live")[0] == 1
     status, lines = tree.run("summary", "live")
-    assert (status, lines[-2:]) == (1, ["unstable: 0", "1 passed, 2 failed, 0 skipped"]), lines
+    assert (status, lines[-2:]) == (1, ["unstable: 0", "1 passed, 4 failed, 0 skipped"]), lines
     assert len((tree.build / "again").read_text().split()) == 3
+    assert len((tree.build / "crashed-later").read_text().split()) == 1
     assert len((tree.build / "broken").read_text().split()) == 1
 
 
@@ -146,6 +158,8 @@ def check_soak(tree):
     assert lines[-1].startswith("2 tests, 6 runs of tests: "), lines
     assert (tree.root / "build/soak/live-2-partly-1.log").exists()
     assert len(tree.run("live", "0", script="soak.py")[1]) == 3
+    assert tree.run("live", "1", "-R", "nothing", script="soak.py")[0] == 1
+    assert tree.run("all", "1", script="soak.py")[0] == 1
     table = tree.root / "build/soak/first.tsv"
     table.write_text("".join(f"x\t{number}\tslow\tpassed\t{seconds}\n" for number, seconds in enumerate((0.2, 0.2, 0.2, 2.5), 1)))
     status, lines = tree.run("first", "0", script="soak.py")

@@ -22,6 +22,8 @@ def titles(program):
     """Catch2 2 ends with the number of cases as its status, 3 does not know the option."""
     for options in (CATCH_2, CATCH_3):
         listed = subprocess.run([program, *options], capture_output=True, text=True)
+        if listed.returncode < 0:
+            sys.exit(f"{program} ended with signal {-listed.returncode} while it listed its cases")
         if listed.stdout.strip() and "Unrecognised token" not in listed.stdout + listed.stderr:
             return [line for line in listed.stdout.splitlines() if line]
     sys.exit(f"{program} lists no test cases")
@@ -35,16 +37,14 @@ def run_batch(program, batch):
         file.flush()
         ran = subprocess.run([program, "--input-file", file.name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     output = ran.stdout.decode(errors="replace")
-    if found := PASSED.search(output):
-        ran_cases, failed = int(found[1]), 0
-    else:
-        ran_cases = int(found[1]) if (found := COUNTS.search(output)) else len(batch)
-        failed = int(found[1]) if (found := FAILED.search(output)) else 0
-    if ran_cases != len(batch):
-        output += f"\n{ran_cases} cases ran of {len(batch)}: their titles are not as listed\n"
-    if ran.returncode and not failed:
-        output += f"\nended with status {ran.returncode} in one of:\n" + "".join(f"  {title}\n" for title in batch)
-    if ran.returncode or ran_cases != len(batch):
+    # Without a summary the program ended early, with whatever status.
+    found = PASSED.search(output) or COUNTS.search(output)
+    ran_cases = int(found[1]) if found else 0
+    failed = int(found[1]) if (found := FAILED.search(output)) else 0
+    if ran_cases != len(batch) or ran.returncode < 0:
+        output += f"\n{ran_cases} of {len(batch)} cases ran, status {ran.returncode}:\n" + "".join(f"  {title}\n" for title in batch)
+        failed = max(failed, len(batch) - ran_cases, 1)
+    if ran.returncode:
         failed = max(failed, 1)
     return len(batch) - failed, failed, output if failed else ""
 
