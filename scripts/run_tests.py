@@ -4,9 +4,9 @@
                                           run_tests.py summary TIER...
                                           run_tests.py tiers [BUILD]
 
-tests/tiers.txt says which tests a tier has. `run` runs them with ctest and has the same exit status. A test of the
+tests/tiers.txt says which tests a tier has. `run` runs them with ctest, and exits with 1 if a test failed. A test of the
 tier `live` that had too few samples or missed a state prints "try again: REASON"; it is run again, alone, at most
-twice. Without such a line, a failed test has seen the program fail, and is not run again.
+twice. Without such a line, as the last one, the failure is a defect, and the test is not run again.
 
 `summary` prints what the last runs of these tiers skipped, with reasons, and which tests passed only when they were
 run again; its last line says how many tests passed, failed and were skipped. A test reports that it, or one of its

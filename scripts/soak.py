@@ -5,7 +5,7 @@
 Beside the N runs (5) of the tier (first), three busy loops for each processor take time from the tests. Each run of a
 test is a line of build/soak/TIER.tsv: the commit, the number of the run, the test, its outcome and its seconds. A soak
 can be continued: lines are appended. At the end the whole table is read, and each test is printed that ever failed,
-passed only when it was run again, or once took more than ten times its median. The exit status is 1 if a test failed.
+passed only when it was run again, or took more than ten times its median in a run. The exit status is 1 if a test failed.
 
   soak.py first 50 -R '^writer'    only some tests, fifty times
   soak.py first 0                  only prints what the table has
