@@ -3,6 +3,7 @@
 """Runs the tests of a tier and counts them: run_tests.py run TIER [-j N] [CTEST-ARGUMENT...]
                                           run_tests.py summary TIER...
                                           run_tests.py tiers [BUILD]
+                                          run_tests.py programs TIER
 
 tests/tiers.txt says which tests a tier has. `run` runs them with ctest, and exits with 1 if a test failed. A test of the
 tier `live` that had too few samples or missed a state prints "try again: REASON"; it is run again, alone, at most
@@ -14,6 +15,8 @@ cases, cannot run here by a line that begins with "skipped:" or "skipped in part
 many cases prints "cases: N passed, M failed", and counts as so many tests.
 
 `tiers` prints the tier of each test of a build, and fails if a test has no row in the table, or a row no test.
+
+`programs` prints what has to be built for the tests of a tier: the files in their commands that the build makes.
 
 Tests use the system's Python: apt has installed what they import, and a version manager's python3 is a script that
 starts slowly.
@@ -33,6 +36,8 @@ TIERS = {"first": "release", "live": "release", "asan": "asan", "tsan": "tsan"} 
 MOST_RUNS = 3
 SKIPPED = re.compile(r"^\s*skipped(?: in part)?: (.*)$", re.M)
 TRY_AGAIN = re.compile(r"^try again: .*\s*\Z", re.M)  # the last line: what comes after it is another failure
+ADDED = re.compile(r"^add_test\((?:\[=*\[)?([^\s\]]+)(?:\]=*\])? (.*)\)$", re.M)
+QUOTED = re.compile(r'"([^"]*)"')
 CASES = re.compile(r"^cases: (\d+) passed, (\d+) failed$", re.M)
 
 
@@ -82,6 +87,20 @@ def tests_of_tier(tier):
     return [test for test in tests_of_build(build_directory(tier)) if tier in rows.get(row_of(test, rows), ())]
 
 
+def programs_of_tier(tier):
+    """Paths in the build directory. From the files that CMake writes for ctest, because ctest prints no command of a
+    test whose program does not exist yet."""
+    build, tests = build_directory(tier), set(tests_of_tier(tier))
+    listed = subprocess.run(["ninja", "-C", build, "-t", "targets", "all"], capture_output=True, text=True, check=True)
+    built = {line.rpartition(": ")[0] for line in listed.stdout.splitlines()}
+    words = set()
+    for path in build.rglob("CTestTestfile.cmake"):
+        for name, command in ADDED.findall(path.read_text()):
+            if name in tests:
+                words.update(QUOTED.findall(command))
+    return sorted(built & {word.removeprefix(f"{build}/") for word in words})
+
+
 def with_system_python(path, folder):
     """The PATH with a folder before it in which python3 is the system's."""
     python = pathlib.Path("/usr/bin/python3")
@@ -96,7 +115,10 @@ def with_system_python(path, folder):
 
 def test_environment(build):
     # Undefined behaviour is reported with the stack; see cmake/flags.cmake.
-    environment = {"ASAN_OPTIONS": "handle_sigill=1"}
+    # The sanitizers of clang need a program to find lines: addr2line is a part of binutils, which g++ needs.
+    symbolizer = f"external_symbolizer_path={shutil.which('addr2line')}"
+    # Stack frames that are kept after the return are a quarter of the time, and gcc's default is without, too.
+    environment = {"ASAN_OPTIONS": f"handle_sigill=1:detect_stack_use_after_return=0:{symbolizer}", "TSAN_OPTIONS": symbolizer}
     # UPDATE_GOLDEN and its like make a test write what it should compare.
     environment |= {name: value for name, value in os.environ.items() if not name.startswith("UPDATE_")}
     environment["PATH"] = with_system_python(environment["PATH"], build / "python")
@@ -253,6 +275,9 @@ def main():
         return summary(words)
     if command == "tiers" and len(words) < 2:
         return print_tiers(words[0] if words else build_directory("first"))
+    if command == "programs" and len(words) == 1 and words[0] in TIERS:
+        print(*programs_of_tier(words[0]))
+        return 0
     return __doc__
 
 

@@ -137,6 +137,15 @@ def check_tiers(tree):
     assert tree.run("tiers")[0] == 0
 
 
+def check_programs(tree):
+    (tree.build / "build.ninja").write_text("rule touch\n  command = touch $out\n" + "".join(
+        f"build {file}: touch\n" for file in ("tool", "folder/other", "unused")))
+    build = tree.build.resolve()
+    tree.has(f'add_test([=[good]=] "{build}/tool" "{build}/scratch")\nadd_test(many "/bin/sh" "{build}/folder/other")\n'
+             f'add_test(later "{build}/unused")\n')
+    assert tree.run("programs", "first") == (0, ["folder/other tool"])
+
+
 def check_environment(tree, programs):
     if os.path.exists("/usr/bin/python3"):
         programs.mkdir()
@@ -171,6 +180,7 @@ with tempfile.TemporaryDirectory() as scratch:
     check_counts(own)
     check_again(own)
     check_tiers(own)
+    check_programs(own)
     check_environment(own, own.root / "bin")
     check_soak(own)
 print("tests are chosen, counted and run again")
