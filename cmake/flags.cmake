@@ -42,6 +42,9 @@ if(PERFMAP_SANITIZE)
     # ASAN_OPTIONS=handle_sigill=1. The data for UBSan's own texts have two million relocations, for which
     # each start of the program takes 0.15 s.
     $<$<CXX_COMPILER_ID:GNU>:-fsanitize-undefined-trap-on-error>
+    $<$<CXX_COMPILER_ID:Clang>:-fsanitize-trap=undefined>
+    # It compares type descriptions by their address, and each of our libraries has its own.
+    $<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=function>
     # gcc's flow analysis warns wrongly about instrumented code.
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   if(PERFMAP_SANITIZE STREQUAL "thread")
@@ -105,5 +108,8 @@ function(perfmap_objects_for_speed_and_size name level)
     target_compile_options(${name} PRIVATE -O0)
   endif()
   target_compile_options(${name}_fast PRIVATE $<$<CONFIG:Release>:${level}>)
+  if(PERFMAP_SANITIZE MATCHES "address")
+    target_compile_options(${name}_fast PRIVATE -O1)
+  endif()
   target_sources(${name} INTERFACE $<TARGET_OBJECTS:${name}_fast>)
 endfunction()
