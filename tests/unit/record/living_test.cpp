@@ -186,6 +186,7 @@ TEST_CASE("a JVM is signaled only if its trigger file is ours", "[record]") {
     const pid_t pid = ::fork();
     if (pid == 0) {
       if (::chdir(scratch.path().c_str()) != 0) ::_exit(1);
+      ::signal(SIGQUIT, SIG_DFL);  // sh cannot handle what was ignored, as in a background job
       ::execlp("sh", "sh", "-c", "trap ': > quit' QUIT; : > ready; while :; do sleep 0.05; done",
                option, nullptr);
       ::_exit(1);
