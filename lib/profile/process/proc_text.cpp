@@ -102,7 +102,8 @@ std::int64_t boot_time_ns(const std::string& proc) {
   if (!stat) return ours;
   const auto told = status_numbers("\n" + stat->text, "btime");
   constexpr std::int64_t kMaxSeconds = INT64_MAX / kSecond / 2;
-  return told.empty() || told[0] < 0 || told[0] > kMaxSeconds ? ours : told[0] * kSecond + kSecond / 2;
+  return told.empty() || told[0] < 0 || told[0] > kMaxSeconds ? ours
+                                                              : told[0] * kSecond + kSecond / 2;
 }
 
 std::int64_t start_time_ns(const ProcSource& process, std::int64_t boot_ns) noexcept {

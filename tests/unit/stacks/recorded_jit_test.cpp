@@ -113,7 +113,8 @@ TEST_CASE("a map that was written after the process had ended is marked", "[owne
   const bool has_clock = GENERATE(true, false);
   const int written = GENERATE(-20, -8);  // seconds from now
   const Recording recording = world.recording({.exit = -10, .has_clock = has_clock});
-  world.set_time(world.planted.scratch().write("host/perf-42.map", "1000 10 from the map\n"), written);
+  world.set_time(world.planted.scratch().write("host/perf-42.map", "1000 10 from the map\n"),
+                 written);
   const bool is_doubtful = has_clock && written > -10;
   CHECK(name_at(world.find(recording), 0x1000) ==
         (is_doubtful ? "from the map|guessed-owner" : "from the map|"));
