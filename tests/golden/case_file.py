@@ -27,7 +27,8 @@ up to the next `===`. For other bytes it is titled `=== stdout escaped`; then a 
 In $'...' quotes, the words of a line have the same escapes.
 
 The table has messages about wrong usage. Each row is a command, which must print the message to stderr,
-nothing else, and exit with status 2. A message ends at an empty line, and has escapes as above.
+nothing else, and exit with status 2. A message ends at an empty line, and has escapes as above; a "$" at
+the start of its lines is \\x24. Other lines are empty or comments.
 
     $ perfmap diff
     perfmap: error: ...
@@ -236,10 +237,23 @@ class Case:
         return b"".join([*self.head, *(section.print() for section in self.sections)])
 
 
+def cases_in(folder):
+    """The cases of a command. Nothing else may be in its folder: it would be ignored."""
+    paths = sorted(folder.iterdir())
+    if not paths:
+        raise CaseError(f"there is no case in {folder}")
+    for path in paths:
+        if path.suffix != ".case" or not path.is_file():
+            raise CaseError(f"not a case, which is COMMAND/NAME.case: {path}")
+    return [Case(f"{folder.name}/{path.stem}", path.read_bytes(), folder.parent) for path in paths]
+
+
 def cases_below(root):
     """All cases of the folders in ROOT."""
-    return [Case(str(path.relative_to(root).with_suffix("")), path.read_bytes(), root)
-            for path in sorted(root.glob("*/*.case"))]
+    folders = sorted(path for path in root.iterdir() if path.is_dir() and path.name not in ("inputs", "__pycache__"))
+    if stray := [*root.glob("*.case")]:
+        raise CaseError(f"not a case, which is COMMAND/NAME.case: {stray[0]}")
+    return [case for folder in folders for case in cases_in(folder)]
 
 
 class Table:
@@ -249,7 +263,11 @@ class Table:
         self.rows, self.tail, row = [], [], None  # rows: (lines before, case)
         for number, line in enumerate(lines_of(data), 1):
             if row is not None and line.strip():
+                if line.startswith(b"$"):
+                    raise CaseError(f"{name}:{number}: there is no empty line before the row")
                 row.sections[0].body += line
+            elif line.strip() and not line.startswith((b"$", b"#")):
+                raise CaseError(f"{name}:{number}: neither a row nor a comment: {text_of(line).strip()}")
             elif line.startswith(b"$"):
                 row = Case(f"{name}:{number}", line, root)
                 row.exit = 2
@@ -263,7 +281,8 @@ class Table:
     @staticmethod
     def set_message(row, data):
         if row.stream("stderr") != data:
-            row.sections[0].body = re.sub(rb"^\n", rb"\\n\\\n", escaped(data), flags=re.M)
+            body = re.sub(rb"^\n", rb"\\n\\\n", escaped(data), flags=re.M)
+            row.sections[0].body = re.sub(rb"^\$", rb"\\x24", body, flags=re.M)
 
     def print(self):
         return b"".join(line for before, row in self.rows

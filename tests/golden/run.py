@@ -21,6 +21,7 @@ import pathlib
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,7 +29,7 @@ import tempfile
 GOLDEN = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(GOLDEN))
 import decoded
-from case_file import Case, CaseError, Table, quoted
+from case_file import Case, CaseError, Table, cases_below, cases_in, quoted
 
 HERE = b"this machine"  # how messages refer to the machine of the test
 PASSED_ON = ("LD_LIBRARY_PATH", "ASAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS")
@@ -250,15 +251,16 @@ class Cases:
         self.root = root
         self.table = None
         self.chosen = []
-        for name in names or [*sorted(path.name for path in root.iterdir() if any(path.glob("*.case"))), "usage"]:
+        if not names:
+            self.chosen = cases_below(root) + self.usage_rows("usage")
+        for name in names:
             folder, file = root / name, root / f"{name}.case"
             if name.partition(":")[0] == "usage":
                 self.chosen += self.usage_rows(name)
             elif file.is_file():
                 self.chosen.append(Case(name, file.read_bytes(), root))
             elif folder.is_dir():
-                self.chosen += [Case(f"{name}/{path.stem}", path.read_bytes(), root)
-                                for path in sorted(folder.glob("*.case"))]
+                self.chosen += cases_in(folder)
             else:
                 raise CaseError(f"there is no case {file}, and no folder {folder}")
 
@@ -271,6 +273,8 @@ class Cases:
 
     def write(self, case, got):
         """The problems of an update."""
+        if got["exit"].startswith(b"-"):
+            return [f"the program ended with signal {-int(got['exit'])}"]
         if case.name.startswith("usage:"):
             if (got["exit"], got["stdout"], len(got)) != (b"2\n", b"", 3):
                 return [f"this is no message about wrong usage: make it a case\n{got}"]
@@ -298,13 +302,17 @@ def options_of(arguments):
                         help="the folder of cases (default: %(default)s)")
     parser.add_argument("program", metavar="PROGRAM")
     parser.add_argument("cases", metavar="CASE", nargs="*")
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
+    options.updates = os.environ.get("UPDATE_GOLDEN") == "1"
+    if options.updates and options.self_check:
+        parser.error("--self-check cannot be used with UPDATE_GOLDEN=1")
     # tests/golden/CMakeLists.txt writes it.
     settings = pathlib.Path(options.program).resolve().parent.parent.parent / "tests/golden/settings.json"
     known = json.loads(settings.read_text()) if settings.is_file() else {}
-    if options.preload is None and "preload" not in known:
-        parser.error(f"there is no {settings}: build the target empty_root, or give --preload and --docs-uri")
-    options.preload = known["preload"] if options.preload is None else options.preload
+    if options.preload is None:
+        options.preload = known.get("preload", settings)
+    if options.preload and not pathlib.Path(options.preload).is_file():
+        parser.error(f"there is no {options.preload}: build the target empty_root, or give --preload and --docs-uri")
     options.docs_uri = options.docs_uri or known.get("docs_uri")
     return options
 
@@ -312,7 +320,7 @@ def options_of(arguments):
 def main():
     options = options_of(sys.argv[1:])
     os.umask(0o022)
-    updates = bool(os.environ.get("UPDATE_GOLDEN"))
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # removes the files
     try:
         cases = Cases(options.cases, options.golden.resolve())
     except CaseError as error:
@@ -324,20 +332,20 @@ def main():
         def outcome(case):
             try:
                 got = runner.run(case)
+                if options.updates:
+                    return cases.write(case, got)
             except (CaseError, OSError, ValueError, AssertionError, subprocess.TimeoutExpired) as error:
                 return [f"{type(error).__name__}: {error}"]
-            if updates:
-                return cases.write(case, got)
             return problems(case, got) or (unnoticed_changes(case, got) if options.self_check else [])
 
         failed = 0
         for case, found in zip(cases.chosen, pool.map(outcome, cases.chosen)):
             if found:
                 failed += 1
-                again = shlex.join([*sys.argv[:len(sys.argv) - len(options.cases)], case.name])
+                again = shlex.join([*(word for word in sys.argv if word not in options.cases), case.name])
                 print(f"FAILED: {case.name}: perfmap {' '.join(map(quoted, case.command))}", *found,
                       f"To run it again: {again}", sep="\n\n", end="\n\n", flush=True)
-    if updates:
+    if options.updates:
         cases.finish()
     print(f"cases: {len(cases.chosen) - failed} passed, {failed} failed")
     return 1 if failed else 0
