@@ -31,6 +31,7 @@ from typing import NamedTuple
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TIERS = {"first": "release", "live": "release", "asan": "asan", "tsan": "tsan"}  # and their builds
 MOST_RUNS = 3
+MOST_OUTPUT = "100000000"  # bytes: ctest removes the rest, in which lines that count may be
 SKIPPED = re.compile(r"^\s*skipped(?: in part)?: (.*)$", re.M)
 TRY_AGAIN = re.compile(r"^try again: .*\s*\Z", re.M)  # the last line: what comes after it is another failure
 CASES = re.compile(r"^cases: (\d+) passed, (\d+) failed$", re.M)
@@ -73,6 +74,9 @@ def row_of(test, rows):
 
 
 def tests_of_build(build):
+    if not (build / "CTestTestfile.cmake").exists():
+        tiers = " or ".join(f"./dev test {tier}" for tier, name in TIERS.items() if name == build.name)
+        sys.exit(f"{build} has no tests: run {tiers or 'cmake with -DBUILD_TESTING=ON'}")
     listed = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], capture_output=True, text=True, check=True)
     return [test["name"] for test in json.loads(listed.stdout)["tests"]]
 
@@ -110,7 +114,7 @@ def run_ctest(tier, tests, results, arguments):
     results.unlink(missing_ok=True)
     names = "|".join(re.escape(test) for test in tests)
     command = ["ctest", "--test-dir", build, "--output-on-failure", "--timeout", "900", "--no-tests=error",
-               "--test-output-size-passed", "200000", "--output-junit", results, "-R", f"^({names})$", *arguments]
+               "--test-output-size-passed", MOST_OUTPUT, "--test-output-size-failed", MOST_OUTPUT, "--output-junit", results, "-R", f"^({names})$", *arguments]
     return subprocess.run([shutil.which("ctest"), *command[1:]], env=test_environment(build)).returncode
 
 
@@ -123,8 +127,10 @@ def read_results(path):
         skip = case.find("skipped")
         # ctest also calls a test skipped whose program does not exist.
         skipped = skip is not None and skip.get("message", "").startswith("SKIP_RETURN_CODE")
-        status = "skipped" if skipped else "passed" if case.get("status") == "run" else "failed"
-        tests[case.get("name")] = Test(case.get("name"), status, float(case.get("time") or 0), case.findtext("system-out") or "")
+        output = case.findtext("system-out") or ""
+        passed = case.get("status") == "run" and not any(int(failed) for _, failed in CASES.findall(output))
+        status = "skipped" if skipped else "passed" if passed else "failed"
+        tests[case.get("name")] = Test(case.get("name"), status, float(case.get("time") or 0), output)
     return tests
 
 
@@ -239,7 +245,7 @@ def print_tiers(build):
         print(f"{test}: {' '.join(sorted(rows[row])) if row else 'no row in tests/tiers.txt'}")
     for prefix, tiers in rows.items():
         # Other builds have further tests.
-        if prefix not in used and tiers & {"first", "live"} and pathlib.Path(build).name == "release":
+        if prefix not in used and any(TIERS[tier] == build.name for tier in tiers):
             status = 1
             print(f"tests/tiers.txt: no test is called {prefix} or {prefix}.*")
     return status
@@ -252,7 +258,7 @@ def main():
     if command == "summary" and words and set(words) <= set(TIERS):
         return summary(words)
     if command == "tiers" and len(words) < 2:
-        return print_tiers(words[0] if words else build_directory("first"))
+        return print_tiers(pathlib.Path(*words).resolve() if words else build_directory("first"))
     return __doc__
 
 

@@ -20,6 +20,7 @@ crashed-later live
 again       live
 broken      live
 never       first asan
+hostile     asan
 """
 FIRST = """
 add_test(good "/bin/sh" "-c" "echo fine")
@@ -29,6 +30,9 @@ add_test(partly.here "/bin/sh" "-c" "echo 'skipped: no node here'; exit 77")
 set_tests_properties(partly.here PROPERTIES SKIP_RETURN_CODE 77)
 """
 BAD_CASES = """add_test(many "/bin/sh" "-c" "echo 'cases: 5 passed, 2 failed'; echo 'try again: no'; exit 1")
+"""
+# The last line counts, after more output than ctest keeps by default.
+LONG = """add_test(many "/bin/sh" "-c" "head -c 400000 /dev/zero | tr '\\\\0' x | fold; echo; echo 'cases: 7 passed, 0 failed'")
 """
 NOT_RUN = """
 add_test(many "/nowhere/program")
@@ -74,6 +78,7 @@ class Tree:
         """The exit status, and the lines that it prints."""
         ran = subprocess.run([sys.executable, "-B", self.root / "scripts" / script, *words], capture_output=True, text=True,
                              env={**os.environ, **environment}, cwd=self.root)
+        self.errors = ran.stderr
         return ran.returncode, ran.stdout.splitlines()
 
 
@@ -90,16 +95,21 @@ def check_counts(tree):
     assert "skipped: partly: no dwz (first, live)" in lines and "skipped: partly.here: no node here (live)" in lines, lines
 
     # Only the live tier runs a test again.
-    tree.has(BAD_CASES)
-    assert tree.run("run", "first")[0] == 1
-    status, lines = tree.run("summary", "first")
-    assert (status, lines[-1]) == (1, "5 passed, 2 failed, 0 skipped"), lines
+    for tests in (BAD_CASES, BAD_CASES.replace("exit 1", "exit 0")):
+        tree.has(tests)
+        assert tree.run("run", "first")[0] == 1
+        status, lines = tree.run("summary", "first")
+        assert (status, lines[-1]) == (1, "5 passed, 2 failed, 0 skipped"), lines
+    for tests, counts in ((LONG, "7 passed, 0 failed"), (LONG.replace("7 passed, 0", "5 passed, 2"), "5 passed, 2 failed")):
+        tree.has(tests)
+        tree.run("run", "first")
+        assert tree.run("summary", "first")[1][-1] == f"{counts}, 0 skipped"
     status, lines = tree.run("summary", "asan")
     assert (status, lines[0], lines[-1]) == (1, "asan: the tests did not run", "0 passed, 1 failed, 0 skipped"), lines
     tree.has(NOT_RUN)
     assert tree.run("run", "first")[0] == 1
     assert tree.run("summary", "first")[1][-1] == "0 passed, 2 failed, 0 skipped"
-    assert tree.run("run", "tsan")[0] == 1  # no build
+    assert tree.run("run", "tsan")[0] == 1 and "build/tsan has no tests: run ./dev test tsan\n" in tree.errors, tree.errors
     assert tree.run("run", "live")[0] == 1  # no test of this tier
     tree.has(FIRST)
     assert tree.run("run", "first", "-R", "^later")[0] == 1
@@ -135,6 +145,9 @@ def check_tiers(tree):
     assert status == 1 and "neverland: no row in tests/tiers.txt" in lines, lines
     tree.has(FIRST + LIVE + 'add_test(never "/bin/true")\n')
     assert tree.run("tiers")[0] == 0
+    shutil.copytree(tree.build, tree.root / "build/asan")
+    status, lines = tree.run("tiers", tree.root / "build/asan")
+    assert status == 1 and lines[-1] == "tests/tiers.txt: no test is called hostile or hostile.*", lines
 
 
 def check_environment(tree, programs):
