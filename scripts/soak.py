@@ -12,6 +12,7 @@ passed only when it was run again, or took more than ten times its median in a r
 """
 import os
 import pathlib
+import re
 import shutil
 import statistics
 import subprocess
@@ -23,12 +24,14 @@ ROOT = run_tests.ROOT
 LOOPS_PER_PROCESSOR = 3
 SLOW = 10  # times the median
 SHORT = 1.0  # seconds: how long a test has to take to be called slow
+ROW = re.compile(r"([^\t\n]+)\t(\d+)\t([^\t\n]+)\t(\w+)\t(\d+\.\d+)\n")
+# setpriv: the kernel ends a loop when soak.py ends, also by a signal.
+LOOP = ["setpriv", "--pdeathsig", "KILL", "/bin/sh", "-c", "while :; do :; done"]
 
 
 class BusyLoops:
     def __enter__(self):
-        self.processes = [subprocess.Popen(["/bin/sh", "-c", "while :; do :; done"])
-                          for _ in range(LOOPS_PER_PROCESSOR * len(os.sched_getaffinity(0)))]
+        self.processes = [subprocess.Popen(LOOP) for _ in range(LOOPS_PER_PROCESSOR * len(os.sched_getaffinity(0)))]
 
     def __exit__(self, *_):
         for process in self.processes:
@@ -44,13 +47,17 @@ def commit():
 
 
 def rows(path):
-    return [line.split("\t") for line in path.read_text().splitlines()] if path.exists() else []
+    """Without a line that is incomplete, as of a full disk."""
+    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+    return [row.groups() for row in map(ROW.fullmatch, lines) if row]
 
 
 def append(path, tier, version, number):
-    with path.open("a") as file:
-        for name, runs in run_tests.attempts_of(tier).items():
-            file.write("\t".join((version, str(number), name, run_tests.outcome(runs), f"{runs[-1].seconds:.2f}")) + "\n")
+    new = [(version, str(number), name, run_tests.outcome(runs), f"{runs[-1].seconds:.2f}")
+           for name, runs in run_tests.attempts_of(tier).items()]
+    table = path.with_suffix(".new")
+    table.write_text("".join("\t".join(row) + "\n" for row in rows(path) + new))
+    table.replace(path)
 
 
 def keep_output(folder, tier, number):

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: MIT
 """scripts/run_tests.py chooses the tests of a tier, counts them and what they skip, runs again what may be run again,
-and uses the system's Python; scripts/soak.py lists what failed once. Checked on small tests."""
+and uses the system's Python; scripts/soak.py lists what failed once; tests/support/own_tmp.sh leaves nothing. Checked on
+small tests."""
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 SCRIPTS = pathlib.Path(__file__).resolve().parent.parent.parent / "scripts"
 TIERS = """
@@ -173,12 +176,60 @@ def check_soak(tree):
     assert len(tree.run("live", "0", script="soak.py")[1]) == 3
     assert tree.run("live", "1", "-R", "nothing", script="soak.py")[0] == 1
     assert tree.run("all", "1", script="soak.py")[0] == 1
+    table = tree.root / "build/soak/live.tsv"
+    table.write_text(table.read_text()[:-7] + "\nx\t9\tlat")  # two incomplete lines
+    status, lines = tree.run("live", "0", script="soak.py")
+    assert status == 1 and lines[-1].startswith("2 tests, 5 runs of tests: "), lines
     table = tree.root / "build/soak/first.tsv"
     table.write_text("".join(f"x\t{number}\tslow\tpassed\t{seconds}\n" for number, seconds in enumerate((0.2, 0.2, 0.2, 2.5), 1)))
     status, lines = tree.run("first", "0", script="soak.py")
     assert (status, lines[0]) == (0, "slow: took 2.5 s once, 0.2 s in the median"), lines
 
 
+def in_folder(folder):
+    """The ids of processes whose working directory it is."""
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if os.readlink(process / "cwd") == str(folder.resolve()):
+                yield process.name
+        except OSError:
+            pass  # it has ended, or belongs to another user
+
+
+def check_signals(tree):
+    """Busy loops end with soak.py."""
+    started, stop = tree.build / "started", tree.build / "stop"
+    tree.has('add_test(good "/bin/sh" "-c" "touch started; until test -e stop; do sleep 0.05; done")')
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
+        with subprocess.Popen([sys.executable, "-B", tree.root / "scripts/soak.py", "first", "1"], cwd=tree.root,
+                              stdout=subprocess.DEVNULL) as soak:
+            while not started.exists():
+                time.sleep(0.02)
+            assert len([*in_folder(tree.root)]) > 3
+            soak.send_signal(number)
+        stop.touch()
+        while [*in_folder(tree.root), *in_folder(tree.build)]:
+            time.sleep(0.02)
+        started.unlink()
+        stop.unlink()
+
+
+def check_own_tmp(folder):
+    """The folder of a test's /tmp is removed after any end of the test."""
+    for number in (0, signal.SIGTERM, signal.SIGKILL):
+        script = "echo tmp-*; exec " + ("sleep 1000" if number else "true")
+        with subprocess.Popen([SCRIPTS.parent / "tests/support/own_tmp.sh", "sh", "-c", script], cwd=folder,
+                              stdout=subprocess.PIPE) as test:
+            assert test.stdout.readline().startswith(b"tmp-")  # its name, or the pattern if mounting is not allowed
+            if number:
+                test.send_signal(number)
+        assert test.returncode == -number
+        while [*folder.iterdir()]:
+            time.sleep(0.02)
+
+
+with tempfile.TemporaryDirectory(dir=os.getcwd()) as scratch:
+    check_own_tmp(pathlib.Path(scratch))
 with tempfile.TemporaryDirectory() as scratch:
     own = Tree(pathlib.Path(scratch))
     check_counts(own)
@@ -186,4 +237,5 @@ with tempfile.TemporaryDirectory() as scratch:
     check_tiers(own)
     check_environment(own, own.root / "bin")
     check_soak(own)
+    check_signals(own)
 print("tests are chosen, counted and run again")
