@@ -19,7 +19,8 @@ set -euo pipefail
 
 tree=$(dirname "$(dirname "$(readlink -f "$0")")")
 
-if [ "${1:-}" = --inside ]; then # in its own mount namespace, so that no mount remains afterwards
+# In namespaces of its own, so that no mount and no process remains afterwards.
+if [ "${1:-}" = --inside ]; then
   root=$2 user=$3
   mount --bind "$root" "$root" # a mount point, as the root of a container: unshare(1) in it works
   mount -t proc proc "$root/proc"
@@ -40,7 +41,7 @@ if [ "${1:-}" = --inside ]; then # in its own mount namespace, so that no mount 
     above=$(dirname "$tree")
     while [ "$above" != / ]; do chmod a+x "$root$above" && above=$(dirname "$above"); done
     inside su --login user --whitelist-environment=PERFMAP_JOBS,PERFMAP_CCACHE \
-      --command "umask 002; cd '$tree' && ./dev test"
+      --command "umask 002; cd $(printf %q "$tree") && ./dev test"
   fi
   exit
 fi
@@ -57,12 +58,13 @@ cannot() {
 }
 [ "$(id -u)" -eq 0 ] || cannot "only root can make one"
 command -v debootstrap >/dev/null || cannot "needs debootstrap (apt-get install debootstrap)"
-unshare --mount --propagation private mount -t tmpfs none /mnt 2>/dev/null || cannot "mounting is not allowed here"
+unshare --mount --propagation private --pid --kill-child mount -t tmpfs none /mnt 2>/dev/null || cannot "mounting is not allowed here"
 mkdir -p "$place"
 place=$(readlink -f "$place")
 [ -e "$place/.perfmap-bare-root" ] || [ -z "$(ls -A "$place")" ] ||
   { echo "bare-root: $place is neither empty nor of an earlier run" >&2; exit 1; }
-touch "$place/.perfmap-bare-root"
+exec 9>>"$place/.perfmap-bare-root" # locked until this script and its children end
+flock -n 9 || { echo "== waiting for another run in $place" >&2 && flock 9; }
 
 make_base() {
   # The mirror that apt is configured with, so that no host name is in the tree.
@@ -98,8 +100,10 @@ unpack_sources() {
   fi | (umask 002 && tar -C "$1" --no-same-permissions --no-same-owner -x)
 }
 
+# setpriv: all processes end when this script is ended by a signal.
 run_as() {
-  unshare --mount --propagation private "$0" --inside "$place/$1" "$1" 2>&1 | tee "$place/$1.log"
+  setpriv --pdeathsig KILL unshare --mount --propagation private --pid --kill-child \
+    "$0" --inside "$place/$1" "$1" 2>&1 9>&- | tee "$place/$1.log"
 }
 
 rm -rf "$place/root" "$place/user"
