@@ -71,7 +71,7 @@ passes("printf a", "=== stdout escaped\na\\\n")
 fails("stdout differs", "printf ';'", "")
 fails("+[a;b", "printf '[a;b'", "=== stdout escaped\n[a\\\n")
 fails(r"+e\x0d", r"printf 'e\r\n' >&2", "=== stderr\ne\n")
-fails("tells about this machine", "echo of this machine >&2", "=== stderr\nof this machine\n")
+fails("mentions this machine", "echo of this machine >&2", "=== stderr\nof this machine\n")
 passes("echo x: 0.123 s >&2", "timed\n=== stderr\nx: 0.000 s\n")
 fails("0.123 s", "echo x: 0.123 s >&2", "=== stderr\nx: 0.000 s\n")
 fails("y: 0.000 s", "echo y: 0.123 s >&2", "timed\n=== stderr\nx: 0.000 s\n")
@@ -98,10 +98,10 @@ passes('[ "$(/usr/bin/stat -c %a input)" = 644 ] && /bin/cat input d/f link',
        "link link = d/f\nwith shared\n=== input input\na\n=== stdout\na\nb\nb\n", files={"shared/d/f": "b\n"})
 passes('[ "$(echo *)" = "a b" ] && /bin/cat a b',
        "input a = shared/f\n=== input b escaped\nb\\\n=== stdout escaped\na\nb\\\n", files={"shared/f": "a\n"})
-fails("there is no file", "", "input a = shared/missing\n")
-fails("there is no folder", "", "with shared\n")
+fails("no file", "", "input a = shared/missing\n")
+fails("no folder", "", "with shared\n")
 fails("outside of the scratch folder: ../a", "", "=== input ../a\n")
-fails("two inputs a", "", "input a = shared/f\n=== input a\n", files={"shared/f": ""})
+fails("duplicate input a", "", "input a = shared/f\n=== input a\n", files={"shared/f": ""})
 
 # Files that the command leaves.
 passes(r"printf 'x\000' > f", "=== output f escaped\nx\\x00\\\n")
@@ -135,8 +135,8 @@ code, said, left = outcome(SCRIPT, USAGE.replace("first\n", "").replace("last", 
 assert (code, left.decode()) == (0, USAGE), left
 code, said, left = outcome(SCRIPT.replace("exit 2", "exit 1"), USAGE, name="usage", update="1")
 assert code == 1 and "make it a case" in said and left.decode() == USAGE, said
-for text, why in (("$ perfmap a\nfirst\n$ perfmap b\nsecond\n", "usage:3: there is no empty line before the row"),
-                  ("$ perfmap a\nfirst\n\nsecond\n", "usage:4: neither a row nor a comment: second")):
+for text, why in (("$ perfmap a\nfirst\n$ perfmap b\nsecond\n", "usage:3: no empty line before the row"),
+                  ("$ perfmap a\nfirst\n\nsecond\n", "usage:4: not a row, a comment or an empty line: second")):
     code, said, left = outcome(SCRIPT, text, name="usage", update="1")
     assert code == 1 and why in said and left.decode() == text, said
 
@@ -149,7 +149,7 @@ for file in ("group/deep/b.case", "group/b.txt"):
     code, said, _ = outcome(SCRIPT, GOOD, names=["group"], files={file: GOOD})
     assert code == 1 and "not a case" in said and pathlib.Path(file).parts[1] in said, said
 with tempfile.TemporaryDirectory() as folder:
-    for path, why in (("empty", "there is no case in"), ("stray.case", "not a case")):
+    for path, why in (("empty", "no case in"), ("stray.case", "not a case")):
         (pathlib.Path(folder) / path).mkdir()
         try:
             cases_below(pathlib.Path(folder))
@@ -158,9 +158,9 @@ with tempfile.TemporaryDirectory() as folder:
         else:
             raise AssertionError(path)
 code, said, _ = outcome("", GOOD, preload="/nowhere/empty_root.so")
-assert code == 2 and "there is no /nowhere/empty_root.so: build the target empty_root" in said, said
+assert code == 2 and "no file /nowhere/empty_root.so: build the target empty_root" in said, said
 
-# A signal ends it, and no file is left.
+# SIGTERM leaves no files.
 with tempfile.TemporaryDirectory() as folder:
     root = pathlib.Path(folder)
     (root / "cases/group").mkdir(parents=True)
@@ -220,14 +220,14 @@ for number in range(2000):
 for line in ("a b", "  a  'b c' ", r"""a\ b "c \" \a" ''""", "a'b'\"c\"d", "#a b"):
     assert words(line) == shlex.split(line), line
 for text, why in (("$ perfmap 'a\n", "not closed"),
-                  ("# nothing\n", "there is no line"),
+                  ("# nothing\n", "no line '$ perfmap"),
                   ("$ perfmap\nexti 1\n", "exti 1"),
                   ("$ perfmap\n$ perfmap\n", "$ perfmap"),
-                  ("$ perfmap\n=== stdoot\n", "no section stdoot"),
-                  ("$ perfmap\n=== input\n", "no section input"),
-                  ("$ perfmap\n=== stdout\n=== stdout\n", "two sections"),
-                  ("$ perfmap\n=== stdout\na", "does not end"),
-                  ("$ perfmap\n=== stdout escaped\n\\q\n", r"no escape \q")):
+                  ("$ perfmap\n=== stdoot\n", "unknown section stdoot"),
+                  ("$ perfmap\n=== input\n", "unknown section input"),
+                  ("$ perfmap\n=== stdout\n=== stdout\n", "duplicate section"),
+                  ("$ perfmap\n=== stdout\na", "no newline"),
+                  ("$ perfmap\n=== stdout escaped\n\\q\n", r"unknown escape \q")):
     try:
         Case("wrong", text.encode(), GOLDEN)
     except CaseError as error:
