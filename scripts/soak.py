@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Runs the tests of a tier many times on a busy machine: soak.py [TIER] [N] [CTEST-ARGUMENT...]
 
-Beside the N runs (5) of the tier (first), three busy loops for each processor take time from the tests. Each run of a
-test is a line of build/soak/TIER.tsv: the commit, the number of the run, the test, its outcome and its seconds. A soak
-can be continued: lines are appended. At the end the whole table is read, and each test is printed that ever failed,
-passed only when it was run again, or took more than ten times its median in a run. The exit status is 1 if a test failed.
+Three busy loops for each processor slow down the N runs (default: 5) of the tier (default: first). Each run of a test is
+a line of build/soak/TIER.tsv: the commit, the number of the run, the test, its outcome and its seconds. A later soak
+adds lines. At the end, soak.py prints each test of the table that failed, that passed only when it was run again, or
+that took more than ten times its median. The exit status is 1 if a test failed.
 
-  soak.py first 50 -R '^writer'    only some tests, fifty times
-  soak.py first 0                  only prints what the table has
+  soak.py first 50 -R '^writer'    run some tests fifty times
+  soak.py first 0                  print the results that the table has
 """
 import os
 import pathlib
@@ -23,9 +23,9 @@ import run_tests
 ROOT = run_tests.ROOT
 LOOPS_PER_PROCESSOR = 3
 SLOW = 10  # times the median
-SHORT = 1.0  # seconds: how long a test has to take to be called slow
+SHORT = 1.0  # seconds: a run that took less is not reported as slow
 ROW = re.compile(r"([^\t\n]+)\t(\d+)\t([^\t\n]+)\t(\w+)\t(\d+\.\d+)\n")
-# setpriv: the kernel ends a loop when soak.py ends, also by a signal.
+# setpriv: the kernel kills a loop when soak.py ends, even if a signal ends it.
 LOOP = ["setpriv", "--pdeathsig", "KILL", "/bin/sh", "-c", "while :; do :; done"]
 
 
@@ -42,12 +42,12 @@ class BusyLoops:
 def commit():
     if not shutil.which("git"):
         return "unknown"
-    known = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True)
-    return known.stdout.strip() or "unknown"
+    described = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True)
+    return described.stdout.strip() or "unknown"
 
 
 def rows(path):
-    """Without a line that is incomplete, as of a full disk."""
+    """The complete lines: a full disk leaves an incomplete one."""
     lines = path.read_text().splitlines(keepends=True) if path.exists() else []
     return [row.groups() for row in map(ROW.fullmatch, lines) if row]
 
@@ -60,8 +60,8 @@ def append(path, tier, version, number):
     table.replace(path)
 
 
-def keep_output(folder, tier, number):
-    """Outputs of failed runs: the next run replaces the results."""
+def save_output(folder, tier, number):
+    """Saves the outputs of failed runs, because the next run replaces the results."""
     for name, runs in run_tests.attempts_of(tier).items():
         for attempt, test in enumerate(runs, 1):
             if test.status == "failed":
@@ -91,7 +91,7 @@ def main():
     tier = words.pop(0) if words and words[0] in run_tests.TIERS else "first"
     count = int(words.pop(0)) if words and words[0].isdigit() else 5
     if words and not words[0].startswith("-"):
-        sys.exit(f"neither a tier, a number nor an option of ctest: {words[0]}")
+        sys.exit(f"not a tier, a number or an option of ctest: {words[0]}")
     path = ROOT / "build/soak" / f"{tier}.tsv"
     path.parent.mkdir(parents=True, exist_ok=True)
     version, done = commit(), max((int(row[1]) for row in rows(path)), default=0)
@@ -101,7 +101,7 @@ def main():
         if not run_tests.attempts_of(tier):
             sys.exit("no test ran")
         append(path, tier, version, number)
-        keep_output(path.parent, tier, number)
+        save_output(path.parent, tier, number)
     return report(path)
 
 

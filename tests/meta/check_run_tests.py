@@ -142,7 +142,7 @@ def check_tiers(tree):
     tree.has(FIRST + LIVE)
     status, lines = tree.run("tiers")
     assert status == 1 and "never: " not in "".join(lines), lines
-    assert "tests/tiers.txt: no test is called never or never.*" in lines and "partly.here: live" in lines, lines
+    assert "tests/tiers.txt: no test is named never or never.*" in lines and "partly.here: live" in lines, lines
     tree.has(FIRST + LIVE + 'add_test(never "/bin/true")\nadd_test(neverland "/bin/true")\n')
     status, lines = tree.run("tiers")
     assert status == 1 and "neverland: no row in tests/tiers.txt" in lines, lines
@@ -150,7 +150,7 @@ def check_tiers(tree):
     assert tree.run("tiers")[0] == 0
     shutil.copytree(tree.build, tree.root / "build/asan")
     status, lines = tree.run("tiers", tree.root / "build/asan")
-    assert status == 1 and lines[-1] == "tests/tiers.txt: no test is called hostile or hostile.*", lines
+    assert status == 1 and lines[-1] == "tests/tiers.txt: no test is named hostile or hostile.*", lines
 
 
 def check_environment(tree, programs):
