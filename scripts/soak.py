@@ -14,6 +14,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -87,6 +88,7 @@ def report(path):
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # subprocess.run() then kills ctest
     words = sys.argv[1:]
     tier = words.pop(0) if words and words[0] in run_tests.TIERS else "first"
     count = int(words.pop(0)) if words and words[0].isdigit() else 5

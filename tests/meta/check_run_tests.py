@@ -196,8 +196,15 @@ def in_folder(folder):
             pass  # it has ended, or belongs to another user
 
 
+def process_name(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/comm").read_text()
+    except OSError:
+        return ""
+
+
 def check_signals(tree):
-    """Busy loops end with soak.py."""
+    """Busy loops end with soak.py, and with SIGTERM ctest, too."""
     started, stop = tree.build / "started", tree.build / "stop"
     tree.has('add_test(good "/bin/sh" "-c" "touch started; until test -e stop; do sleep 0.05; done")')
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
@@ -207,6 +214,10 @@ def check_signals(tree):
                 time.sleep(0.02)
             assert len([*in_folder(tree.root)]) > 3
             soak.send_signal(number)
+        if number == signal.SIGTERM:
+            assert soak.returncode == 128 + number
+            while any("ctest" in process_name(pid) for pid in in_folder(tree.build)):
+                time.sleep(0.02)
         stop.touch()
         while [*in_folder(tree.root), *in_folder(tree.build)]:
             time.sleep(0.02)
