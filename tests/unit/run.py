@@ -2,6 +2,7 @@
 """Runs the unit and property tests in parallel, and counts them: run.py UNIT_TESTS [JOBS]
 
 The program runs for a batch of cases at a time: batches are small, so that no process is left with all slow cases.
+The time limit of a batch is shorter than ctest's, after which nothing would be printed.
 One case alone: UNIT_TESTS "title of the case".
 """
 import concurrent.futures
@@ -12,6 +13,7 @@ import sys
 import tempfile
 
 BATCH = 24
+SECONDS = 300
 CATCH_2, CATCH_3 = ["--list-test-names-only"], ["--list-tests", "--verbosity", "quiet"]
 PASSED = re.compile(r"All tests passed \(.* in (\d+) test cases?\)")
 COUNTS = re.compile(r"^test cases: +(\d+) ", re.M)
@@ -31,12 +33,15 @@ def titles(program):
 
 def run_batch(program, batch):
     """(number of passed cases, of failed ones, output)"""
-    with tempfile.NamedTemporaryFile("w", suffix=".titles") as file:
+    with tempfile.NamedTemporaryFile("w", suffix=".titles") as file, tempfile.TemporaryFile() as printed:
         # Without the escapes, a title with one of these characters is a pattern.
         file.write("".join('"' + re.sub(r'([\\",\[\]])', r"\\\1", title) + '"\n' for title in batch))
         file.flush()
-        ran = subprocess.run([program, "--input-file", file.name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    output = ran.stdout.decode(errors="replace")
+        # Catch2 prints the case that SIGTERM ends. A file: a child of the case may keep a pipe open.
+        ran = subprocess.run(["timeout", "--foreground", "--verbose", "--kill-after=10", str(SECONDS), program,
+                              "--input-file", file.name], stdout=printed, stderr=subprocess.STDOUT)
+        printed.seek(0)
+        output = printed.read().decode(errors="replace")
     # Without a summary the program ended early, with whatever status.
     found = PASSED.search(output) or COUNTS.search(output)
     ran_cases = int(found[1]) if found else 0
