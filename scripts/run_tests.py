@@ -115,7 +115,8 @@ def run_ctest(tier, tests, results, arguments):
     results.unlink(missing_ok=True)
     names = "|".join(re.escape(test) for test in tests)
     command = ["ctest", "--test-dir", build, "--output-on-failure", "--timeout", "900", "--no-tests=error",
-               "--test-output-size-passed", MAX_OUTPUT, "--test-output-size-failed", MAX_OUTPUT, "--output-junit", results, "-R", f"^({names})$", *arguments]
+               "--test-output-size-passed", MAX_OUTPUT, "--test-output-size-failed", MAX_OUTPUT,
+               "--output-junit", results, "-R", f"^({names})$", *arguments]
     return subprocess.run([shutil.which("ctest"), *command[1:]], env=test_environment(build)).returncode
 
 
@@ -158,7 +159,7 @@ def chosen(tests, arguments):
 
 
 def outcome(runs):
-    """passed, unstable, skipped or failed, of the runs of a test. A test that failed in one run does not count as skipped."""
+    """passed, unstable, skipped or failed. A test that failed in one of the runs does not count as skipped."""
     if len(runs) == 1:
         return runs[0].status
     return "unstable" if runs[-1].status == "passed" else "failed"
