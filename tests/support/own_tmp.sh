@@ -13,6 +13,7 @@ esac
 unshare --mount true 2>/dev/null || exec "$@"
 place=$(mktemp -d "$PWD/tmp-XXXXXX") || exit 1
 chmod 1777 "$place"
+unset TMPDIR # it may be below the /tmp of all
 # The test becomes this process. A process that no signal to the test reaches, not even that of ctest
 # to its children, waits for its end.
 (setsid sh -c 'tail -f -s 0.1 --pid="$1" /dev/null; rm -rf "$0"' "$place" $$ </dev/null >/dev/null 2>&1 &)
