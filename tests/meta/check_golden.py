@@ -238,7 +238,7 @@ def seen(folder, path, preload):
 with tempfile.TemporaryDirectory() as folder:
     folder = os.path.realpath(folder)
     calls = set(re.findall(r"^  (?:OPENS|WORKS|FINDS)\((.*)\);$|^  SEES\(\"(.*)\", ",
-                           (GOLDEN / "see_outside.c").read_text(), re.M))
+                           (TESTS / "support/see_outside.c").read_text(), re.M))
     for path in (f"{folder}/outside", "../outside", "link", "upwards", "folder/../../outside",
                  "/proc/self/cwd/../outside", f"/proc/self/root{folder}/outside",
                  f"{folder}/scratch/../outside", f"/usr/../{folder}/outside"):
