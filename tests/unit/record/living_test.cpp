@@ -36,7 +36,8 @@ constexpr auto kUsualWait = 10s;  // of the functions without that parameter
 std::string jvm_socket(pid_t pid) { return "/tmp/.java_pid" + std::to_string(pid); }
 
 std::string dotnet_socket(pid_t pid, const std::string& key = "123") {
-  return "/tmp/dotnet-diagnostic-" + std::to_string(pid) + "-" + key + "-socket";
+  return std::filesystem::temp_directory_path() /
+         ("dotnet-diagnostic-" + std::to_string(pid) + "-" + key + "-socket");
 }
 
 int listen_at(const std::string& path) {
