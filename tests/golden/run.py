@@ -132,7 +132,8 @@ class Runner:
         has_stdin = case.stdin_path or any(section.title == ("stdin",) for section in case.sections)
         with open(stdin if has_stdin else os.devnull, "rb") as source:
             done = subprocess.run([self.program, *case.command], cwd=scratch.folder, stdin=source,
-                                  capture_output=True, env=self.environment(case), timeout=SECONDS)
+                                  capture_output=True, env=self.environment(case), timeout=SECONDS,
+                                  start_new_session=True)
         stdout, stderr = done.stdout, done.stderr
         if self.options.docs_uri:
             stdout = stdout.replace(self.options.docs_uri.encode(), b"file:///DOCS")

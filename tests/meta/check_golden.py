@@ -252,7 +252,7 @@ passes(None, "=== input f\n", command=f"$ perfmap -c {quoted(SIGHT)}", preload=E
 fails("+1", None, "=== input f\n", command=f"$ perfmap -c {quoted(SIGHT)}")
 
 
-def seen(folder, path, preload):
+def seen(folder, path, preload, inputs=""):
     """The calls that see something at PATH, which leads from FOLDER/scratch to FOLDER/outside."""
     root = pathlib.Path(folder)
     shutil.rmtree(root / "outside", ignore_errors=True)
@@ -262,6 +262,8 @@ def seen(folder, path, preload):
     (root / "outside/file").write_text("file")
     (root / "outside/link").symlink_to("target")
     shutil.copy("/bin/true", root / "outside/true")
+    (root / "scratch/script").write_text("#!/bin/sh\n")
+    (root / "scratch/script").chmod(0o755)
     (root / "scratch/link").symlink_to(root / "outside")
     (root / "scratch/upwards").symlink_to("../outside")
     (root / "scratch/folder").mkdir()
@@ -270,18 +272,19 @@ def seen(folder, path, preload):
         local.listen()
         environment = {"PATH": "/bin"}
         if preload:
-            environment |= {"LD_PRELOAD": EMPTY_ROOT, "EMPTY_ROOT_FOLDER": f"{folder}/nothing"}
+            environment |= {"LD_PRELOAD": EMPTY_ROOT, "EMPTY_ROOT_FOLDER": f"{folder}/nothing",
+                            "EMPTY_ROOT_INPUTS": inputs}
         ran = subprocess.run([SEE_OUTSIDE, f"{path}/file", path, f"{path}/true", f"{path}/socket",
                               str(server.getsockname()[1]), str(os.getpid())], cwd=root / "scratch",
-                             capture_output=True, text=True, env=environment)
+                             capture_output=True, text=True, env=environment, start_new_session=True)
     assert ran.returncode == 0 and not ran.stderr, ran
     return ran.stdout.splitlines()
 
 
 with tempfile.TemporaryDirectory() as folder:
     folder = os.path.realpath(folder)
-    calls = set(re.findall(r"^  (?:OPENS|WORKS|FINDS)\((.*)\);$|^  SEES\(\"(.*)\", ",
-                           (GOLDEN / "see_outside.c").read_text(), re.M))
+    calls = set(re.findall(r"^  (?:OPENS|WORKS|FINDS)\((.*)\);$|^  SEES\(\"([^\"]*)\", ",
+                           (TESTS / "support/see_outside.c").read_text(), re.M))
     for path in (f"{folder}/outside", "../outside", "link", "upwards", "folder/../../outside",
                  "/proc/self/cwd/../outside", f"/proc/self/root{folder}/outside",
                  f"{folder}/scratch/../outside", f"/usr/../{folder}/outside"):
@@ -289,4 +292,11 @@ with tempfile.TemporaryDirectory() as folder:
         assert {a or b for a, b in calls} <= {*everything}, {a or b for a, b in calls} - {*everything}
         assert not (through := seen(folder, path, preload=True)), (path, through)
         checked += 2
+    # Inputs can be read, and not changed.
+    reads = {*seen(folder, f"{folder}/outside", preload=True, inputs=f"/nonexistent:{folder}/outside")}
+    source = (TESTS / "support/see_outside.c").read_text()
+    changing = {a or b for a, b in re.findall(r"^  (?:OPENS|WORKS|FINDS)\((.*)\);$|^  SEES\(\"([^\"]*)\", ", source[
+        source.index("static void change("):source.index("static void look_further(")], re.M)}
+    assert "open(file, O_RDONLY)" in reads and not reads & changing, reads & changing
+    checked += 1
 print(f"{checked} runs")
