@@ -33,6 +33,7 @@ struct RecordedWorld {
   struct Shape {
     int exit = 600;         ///< seconds from now
     bool has_clock = true;  ///< the recording has the time of day
+    int ahead_ms = 0;       ///< of that time; the clock was set later
     std::string hostname = {};
   };
 
@@ -61,7 +62,7 @@ struct RecordedWorld {
     data += born(4, at(shape.exit));
     RecordingBytes::Parts parts;
     if (shape.has_clock) {
-      const auto begin = static_cast<std::uint64_t>(now - 60) * kSecond;
+      const auto begin = static_cast<std::uint64_t>((now - 60) * 1000 + shape.ahead_ms) * 1'000'000;
       parts.features[29] = b.bytes().u32(1).u32(1).u64(begin).u64(at(-60)).text();
     }
     if (!shape.hostname.empty()) parts.features[3] = b.bytes().string(shape.hostname).text();

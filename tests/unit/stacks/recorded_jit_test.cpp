@@ -54,6 +54,16 @@ TEST_CASE("a process that reused the pid is not the recorded one", "[owners]") {
   CHECK(world.find(recording) == nullptr);
 }
 
+TEST_CASE("a process whose second of start is known is the recorded one up to a second from it",
+          "[owners]") {
+  World world;
+  world.planted.put("root" + world.tmp() + "/perf-3.map", "1000 10 own\n");
+  const int ahead_ms = GENERATE(-400, 0, 900, 1400);
+  CHECK(name_at(world.find(world.recording({.ahead_ms = ahead_ms})), 0x1000) == "own|");
+  const int too_far_ms = GENERATE(-600, 1600);
+  CHECK(world.find(world.recording({.ahead_ms = too_far_ms})) == nullptr);
+}
+
 TEST_CASE("a recording from another machine matches no local process", "[owners]") {
   World world;
   world.planted.put("root" + world.tmp() + "/perf-3.map", "1000 10 own\n");
