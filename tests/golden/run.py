@@ -27,12 +27,12 @@ import sys
 import tempfile
 
 GOLDEN = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(GOLDEN))
+sys.path[:0] = [str(GOLDEN), str(GOLDEN.parent / "support")]
 import decoded
+import empty_root
 from case_file import Case, CaseError, Table, cases_below, cases_in, quoted
 
 HERE = b"this machine"  # in messages: the machine that runs the test
-PASSED_ON = ("LD_LIBRARY_PATH", "ASAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS")
 SECONDS = 300
 MAX_LINES = 60
 WIDTH = 160
@@ -115,13 +115,7 @@ class Runner:
         self.nothing.mkdir()
 
     def environment(self, case):
-        env = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-        # ASan wants to be the first library.
-        env["ASAN_OPTIONS"] = ":".join(filter(None, [env.get("ASAN_OPTIONS"), "verify_asan_link_order=0"]))
-        env |= {"PATH": "/nonexistent", "LANG": "C", "TZ": "UTC0", "PERFMAP_TMPDIR": "."}
-        if self.options.preload:
-            env |= {"LD_PRELOAD": str(self.options.preload), "EMPTY_ROOT_FOLDER": str(self.nothing)}
-        return env | case.environment
+        return empty_root.environment(self.options.preload, self.nothing) | {"PERFMAP_TMPDIR": "."} | case.environment
 
     def run(self, case):
         """The results of the command: {name: bytes}, as in expectations()."""

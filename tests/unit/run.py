@@ -13,11 +13,14 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(TESTS / "support"))
+import empty_root
 
 # title: (programs of the machine that the case runs, what it needs of the machine)
 HOST_CASES = {
@@ -35,7 +38,6 @@ HOST_CASES = {
         ([], "a list of all processes, and ignores the others"),
 }
 
-PASSED_ON = ("LD_LIBRARY_PATH", "ASAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS")
 BATCH = 24
 SECONDS = 300
 CATCH_2, CATCH_3 = ["--list-test-names-only"], ["--list-tests", "--verbosity", "quiet"]
@@ -56,6 +58,9 @@ def titles(program):
     sys.exit(f"{program} lists no test cases")
 
 
+running = set()  # processes of batches
+
+
 class Runner:
     def __init__(self, program, inputs, work):
         self.program, self.work = program, work
@@ -67,14 +72,7 @@ class Runner:
         self.nothing.mkdir()
 
     def environment(self, folder):
-        env = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-        # ASan wants to be the first library. It finds no symbolizer in PATH.
-        env["ASAN_OPTIONS"] = ":".join(filter(None, [env.get("ASAN_OPTIONS"), "verify_asan_link_order=0"]))
-        if symbolizer := os.environ.get("ASAN_SYMBOLIZER_PATH") or shutil.which("llvm-symbolizer"):
-            env["ASAN_SYMBOLIZER_PATH"] = symbolizer
-        return env | {"PATH": "/nonexistent", "LANG": "C", "TZ": "UTC0", "TMPDIR": str(folder),
-                      "LD_PRELOAD": str(self.preload), "EMPTY_ROOT_FOLDER": str(self.nothing),
-                      "EMPTY_ROOT_INPUTS": ":".join(map(str, self.inputs))}
+        return empty_root.environment(self.preload, self.nothing, self.inputs) | {"TMPDIR": str(folder)}
 
     def run_batch(self, batch):
         """(number of passed cases, of failed ones, output)"""
@@ -83,6 +81,15 @@ class Runner:
         on_host = batch[0] in HOST_CASES
         environment = {**os.environ, "TMPDIR": str(folder)} if on_host else self.environment(folder)
         return run_batch(self.program, batch, folder, environment)
+
+
+def end(process):
+    """Kills it with its process group."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
 
 
 def run_batch(program, batch, folder, environment):
@@ -94,6 +101,7 @@ def run_batch(program, batch, folder, environment):
         # In a session of its own, whose processes are those that its cases see.
         ran = subprocess.Popen([program, "--input-file", file.name], stdin=subprocess.DEVNULL, stdout=printed,
                                stderr=subprocess.STDOUT, cwd=folder, env=environment, start_new_session=True)
+        running.add(ran)
         try:
             ran.wait(SECONDS)
         except subprocess.TimeoutExpired:
@@ -101,8 +109,9 @@ def run_batch(program, batch, folder, environment):
         try:
             ran.wait(10)
         except subprocess.TimeoutExpired:
-            ran.kill()
-            ran.wait()
+            pass
+        end(ran)  # also processes that cases left
+        running.remove(ran)
         printed.seek(0)
         output = printed.read().decode(errors="replace")
     # Without a summary the program ended early, with whatever status.
@@ -121,6 +130,7 @@ def main():
     program = os.path.abspath(sys.argv[1])
     jobs = len(os.sched_getaffinity(0))
     os.umask(0o022)
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     cases = titles(program)
     if unknown := HOST_CASES.keys() - {*cases}:
         sys.exit(f"HOST_CASES has titles of no case: {sorted(unknown)}")
@@ -141,9 +151,15 @@ def main():
             concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         os.chmod(work, 0o755)
         runner = Runner(program, sys.argv[2:], os.path.realpath(work))
-        for good, bad, output in pool.map(runner.run_batch, batches):
-            passed, failed = passed + good, failed + bad
-            print(output, end="", flush=True)
+        try:
+            for good, bad, output in pool.map(runner.run_batch, batches):
+                passed, failed = passed + good, failed + bad
+                print(output, end="", flush=True)
+        except BaseException:  # Ctrl-C, or SIGTERM
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in [*running]:
+                end(process)
+            raise
     print(f"cases: {passed} passed, {failed} failed")
     return 1 if failed else 0
 
