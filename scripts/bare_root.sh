@@ -3,25 +3,26 @@
 # Runs README's test command on a system with nothing installed: bare_root.sh [DIR]
 #                                                               bare_root.sh --base [DIR]
 #
-# Makes a minimal Debian 12 (debootstrap's minbase) in DIR (default /var/tmp/perfmap-bare-root; 3 GB) twice. In the
-# first one, root builds and tests the sources of HEAD, without .git and unpacked with umask 002, in a directory that
-# only root may enter. In the second one, a user with sudo gets a copy of that tree, and runs the tests. In both, the
-# tree is where it is on this machine, so that its build is moved to build/release of this tree afterwards, if there is
-# none.
+# Makes two copies of a minimal Debian 12 (debootstrap's minbase) in DIR (default: /var/tmp/perfmap-bare-root; 3 GB). In
+# the first one, root builds and tests the sources of HEAD, without .git and unpacked with umask 002, in a directory
+# that only root may enter. In the second one, a user with sudo gets a copy of that tree, and runs the tests. In both,
+# the tree has the same path as on this machine. Afterwards, the build becomes build/release of this tree, if this tree
+# has none.
 #
-# Uses the mirror that apt is configured with. DIR/base, the bare root, and downloaded packages are kept for the next
-# run. With --base, only the bare root is made, and its path printed. The exit status is 77 if this machine does not
-# allow it: it needs root, debootstrap and a mirror, and has to be allowed to mount.
+# Uses the mirror that apt is configured with. The next run uses DIR/base, the minimal Debian, and the downloaded
+# packages again. With --base, only makes DIR/base, and prints its path. The exit status is 77 if the machine lacks
+# something: root, debootstrap, a mirror, or permission to mount.
 #
-#   PERFMAP_BARE_AS=root  not as a user
+#   PERFMAP_BARE_AS=root  do not repeat the tests as a user
 #   PERFMAP_JOBS          as for ./dev test
 set -euo pipefail
 
 tree=$(dirname "$(dirname "$(readlink -f "$0")")")
 
-if [ "${1:-}" = --inside ]; then # in its own mount namespace, so that no mount remains afterwards
+# In separate namespaces: mounts and processes end with it.
+if [ "${1:-}" = --inside ]; then
   root=$2 user=$3
-  mount --bind "$root" "$root" # a mount point, as the root of a container: unshare(1) in it works
+  mount --bind "$root" "$root" # unshare(1) needs a mount point as the root
   mount -t proc proc "$root/proc"
   mount -t sysfs sysfs "$root/sys"
   mount --rbind /dev "$root/dev"
@@ -36,11 +37,11 @@ if [ "${1:-}" = --inside ]; then # in its own mount namespace, so that no mount 
     inside useradd --create-home --shell /bin/bash user
     echo 'user ALL=(ALL) NOPASSWD: ALL' >"$root/etc/sudoers.d/user"
     inside chown -R user: "$tree"
-    # The user can enter the tree, as under a home of his own.
+    # The user may enter the directories above the tree, as those of a home directory.
     above=$(dirname "$tree")
     while [ "$above" != / ]; do chmod a+x "$root$above" && above=$(dirname "$above"); done
     inside su --login user --whitelist-environment=PERFMAP_JOBS,PERFMAP_CCACHE \
-      --command "umask 002; cd '$tree' && ./dev test"
+      --command "umask 002; cd $(printf %q "$tree") && ./dev test"
   fi
   exit
 fi
@@ -57,12 +58,13 @@ cannot() {
 }
 [ "$(id -u)" -eq 0 ] || cannot "only root can make one"
 command -v debootstrap >/dev/null || cannot "needs debootstrap (apt-get install debootstrap)"
-unshare --mount --propagation private mount -t tmpfs none /mnt 2>/dev/null || cannot "mounting is not allowed here"
+unshare --mount --propagation private --pid --kill-child mount -t tmpfs none /mnt 2>/dev/null || cannot "mounting is not allowed here"
 mkdir -p "$place"
 place=$(readlink -f "$place")
 [ -e "$place/.perfmap-bare-root" ] || [ -z "$(ls -A "$place")" ] ||
   { echo "bare-root: $place is neither empty nor of an earlier run" >&2; exit 1; }
-touch "$place/.perfmap-bare-root"
+exec 9>>"$place/.perfmap-bare-root" # locked until this script and its children end
+flock -n 9 || { echo "== waiting for another run in $place" >&2 && flock 9; }
 
 make_base() {
   # The mirror that apt is configured with, so that no host name is in the tree.
@@ -77,7 +79,7 @@ make_base() {
   [ -z "$security" ] || echo "deb $security bookworm-security main" >>"$place/base.partial/etc/apt/sources.list"
   [ ! -d /etc/apt/auth.conf.d ] || cp -a /etc/apt/auth.conf.d/. "$place/base.partial/etc/apt/auth.conf.d/"
   apt-config dump | grep -E '^Acquire::[a-z]+::Proxy ' >"$place/base.partial/etc/apt/apt.conf.d/99proxy" || true
-  echo force-unsafe-io >"$place/base.partial/etc/dpkg/dpkg.cfg.d/unsafe-io" # can be made again
+  echo force-unsafe-io >"$place/base.partial/etc/dpkg/dpkg.cfg.d/unsafe-io" # losing it in a crash does no harm
   cp -L /etc/resolv.conf /etc/hosts "$place/base.partial/etc/"
   mv "$place/base.partial" "$place/base"
 }
@@ -98,8 +100,10 @@ unpack_sources() {
   fi | (umask 002 && tar -C "$1" --no-same-permissions --no-same-owner -x)
 }
 
+# setpriv: when a signal ends this script, the kernel kills unshare, which kills the others.
 run_as() {
-  unshare --mount --propagation private "$0" --inside "$place/$1" "$1" 2>&1 | tee "$place/$1.log"
+  setpriv --pdeathsig KILL unshare --mount --propagation private --pid --kill-child \
+    "$0" --inside "$place/$1" "$1" 2>&1 9>&- | tee "$place/$1.log"
 }
 
 rm -rf "$place/root" "$place/user"

@@ -5,21 +5,22 @@
                                           run_tests.py tiers [BUILD]
                                           run_tests.py programs TIER
 
-tests/tiers.txt says which tests a tier has. `run` runs them with ctest, and exits with 1 if a test failed. A test of the
-tier `live` that had too few samples or missed a state prints "try again: REASON"; it is run again, alone, at most
-twice. Without such a line, as the last one, the failure is a defect, and the test is not run again.
+tests/tiers.txt lists the tests of a tier. `run` runs them with ctest, and exits with status 1 if a test failed. A test
+of the tier `live` that had too few samples or missed a state prints "try again: REASON"; it is run again, alone, at
+most twice. If its last line is a different one, the failure is a defect, and the test is not run again.
 
 `summary` prints what the last runs of these tiers skipped, with reasons, and which tests passed only when they were
-run again; its last line says how many tests passed, failed and were skipped. A test reports that it, or one of its
-cases, cannot run here by a line that begins with "skipped:" or "skipped in part:", followed by the reason. A test of
-many cases prints "cases: N passed, M failed", and counts as so many tests.
+run again; its last line counts the tests that passed, failed and were skipped. A test reports that it, or one of its
+cases, cannot run here by a line that begins with "skipped:" or "skipped in part:", followed by the reason. A test with
+many cases prints "cases: N passed, M failed". It counts as N + M tests, and fails if M is not 0.
 
-`tiers` prints the tier of each test of a build, and fails if a test has no row in the table, or a row no test.
+`tiers` prints the tiers of each test of a build. It exits with status 1 if a test has no row in tests/tiers.txt, or a
+row for this build has no test.
 
 `programs` prints what has to be built for the tests of a tier: the files in their commands that the build makes.
 
-Tests use the system's Python: apt has installed what they import, and a version manager's python3 is a script that
-starts slowly.
+Tests use the system's Python: apt installs the modules that they import, and a version manager's python3 is a script
+that starts slowly.
 """
 import json
 import os
@@ -33,7 +34,8 @@ from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TIERS = {"first": "release", "live": "release", "asan": "asan", "tsan": "tsan"}  # and their builds
-MOST_RUNS = 3
+MAX_RUNS = 3
+MAX_OUTPUT = "100000000"  # bytes: ctest drops the end of a longer output, with the counts
 SKIPPED = re.compile(r"^\s*skipped(?: in part)?: (.*)$", re.M)
 TRY_AGAIN = re.compile(r"^try again: .*\s*\Z", re.M)  # the last line: what comes after it is another failure
 ADDED = re.compile(r"^add_test\((?:\[=*\[)?([^\s\]]+)(?:\]=*\])? (.*)\)$", re.M)
@@ -71,13 +73,16 @@ def table():
 
 
 def row_of(test, rows):
-    """The longest prefix, in parts between dots, that has a row; None if there is none."""
+    """The longest prefix of whole parts between dots that has a row; None if no prefix has one."""
     parts = test.split(".")
     names = (".".join(parts[:count]) for count in range(len(parts), 0, -1))
     return next((name for name in names if name in rows), None)
 
 
 def tests_of_build(build):
+    if not (build / "CTestTestfile.cmake").exists():
+        tiers = " or ".join(f"./dev test {tier}" for tier, name in TIERS.items() if name == build.name)
+        sys.exit(f"{build} has no tests: run {tiers or 'cmake with -DBUILD_TESTING=ON'}")
     listed = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], capture_output=True, text=True, check=True)
     return [test["name"] for test in json.loads(listed.stdout)["tests"]]
 
@@ -102,7 +107,7 @@ def programs_of_tier(tier):
 
 
 def with_system_python(path, folder):
-    """The PATH with a folder before it in which python3 is the system's."""
+    """PATH, preceded by a folder in which python3 is the system's."""
     python = pathlib.Path("/usr/bin/python3")
     if not python.exists() or os.path.samefile(shutil.which("python3", path=path) or python, python):
         return path
@@ -115,24 +120,26 @@ def with_system_python(path, folder):
 
 def test_environment(build):
     # Undefined behaviour is reported with the stack; see cmake/flags.cmake.
-    # The sanitizers of clang need a program to find lines: addr2line is a part of binutils, which g++ needs.
+    # clang's sanitizers find lines with a program: addr2line is in binutils, which g++ needs.
     symbolizer = f"external_symbolizer_path={shutil.which('addr2line')}"
-    # Stack frames that are kept after the return are a quarter of the time, and gcc's default is without, too.
-    environment = {"ASAN_OPTIONS": f"handle_sigill=1:detect_stack_use_after_return=0:{symbolizer}", "TSAN_OPTIONS": symbolizer}
-    # UPDATE_GOLDEN and its like make a test write what it should compare.
+    # Keeping stack frames after their return takes a quarter of the time; gcc's default is off, too.
+    environment = {"ASAN_OPTIONS": f"handle_sigill=1:detect_stack_use_after_return=0:{symbolizer}",
+                   "TSAN_OPTIONS": symbolizer}
+    # With UPDATE_GOLDEN and similar variables, a test writes its expectations and passes.
     environment |= {name: value for name, value in os.environ.items() if not name.startswith("UPDATE_")}
     environment["PATH"] = with_system_python(environment["PATH"], build / "python")
     return environment
 
 
 def run_ctest(tier, tests, results, arguments):
-    """The exit status. Half as many more tests than processors run at a time: for a third of their time tests wait, for
-    recordings and for processes to start and to end."""
+    """The exit status. Three tests run at a time for two processors, because tests wait for a third of their time: for
+    recordings, and for processes to start and to end."""
     build = build_directory(tier)
     results.unlink(missing_ok=True)
     names = "|".join(re.escape(test) for test in tests)
     command = ["ctest", "--test-dir", build, "--output-on-failure", "--timeout", "900", "--no-tests=error",
-               "--test-output-size-passed", "200000", "--output-junit", results, "-R", f"^({names})$", *arguments]
+               "--test-output-size-passed", MAX_OUTPUT, "--test-output-size-failed", MAX_OUTPUT,
+               "--output-junit", results, "-R", f"^({names})$", *arguments]
     return subprocess.run([shutil.which("ctest"), *command[1:]], env=test_environment(build)).returncode
 
 
@@ -143,10 +150,12 @@ def read_results(path):
     tests = {}
     for case in xml.etree.ElementTree.parse(path).getroot().iter("testcase"):
         skip = case.find("skipped")
-        # ctest also calls a test skipped whose program does not exist.
+        # ctest also reports a test as skipped if its program does not exist.
         skipped = skip is not None and skip.get("message", "").startswith("SKIP_RETURN_CODE")
-        status = "skipped" if skipped else "passed" if case.get("status") == "run" else "failed"
-        tests[case.get("name")] = Test(case.get("name"), status, float(case.get("time") or 0), case.findtext("system-out") or "")
+        output = case.findtext("system-out") or ""
+        passed = case.get("status") == "run" and not any(int(failed) for _, failed in CASES.findall(output))
+        status = "skipped" if skipped else "passed" if passed else "failed"
+        tests[case.get("name")] = Test(case.get("name"), status, float(case.get("time") or 0), output)
     return tests
 
 
@@ -173,20 +182,20 @@ def chosen(tests, arguments):
 
 
 def outcome(runs):
-    """passed, unstable, skipped or failed, of the runs of a test. One that failed once has not been skipped."""
+    """passed, unstable, skipped or failed. A test that failed in one of the runs does not count as skipped."""
     if len(runs) == 1:
         return runs[0].status
     return "unstable" if runs[-1].status == "passed" else "failed"
 
 
 def run(tier, arguments):
-    for number in range(1, MOST_RUNS + 1):
+    for number in range(1, MAX_RUNS + 1):
         results_path(tier, number).unlink(missing_ok=True)
     tests, arguments = chosen(tests_of_tier(tier), arguments)
     if not tests:
-        sys.exit(f"the build has no such test of the tier {tier}")
+        sys.exit(f"{tier}: no such test in {build_directory(tier)}")
     status = run_ctest(tier, tests, results_path(tier, 1), with_more_jobs(arguments))
-    for number in range(2, MOST_RUNS + 1):
+    for number in range(2, MAX_RUNS + 1):
         again = [test.name for test in (read_results(results_path(tier, number - 1)) or {}).values() if may_run_again(test)]
         if tier != "live" or not again:
             break
@@ -195,14 +204,14 @@ def run(tier, arguments):
     attempts = attempts_of(tier)
     if any(outcome(runs) == "failed" for runs in attempts.values()):
         return 1
-    # ctest itself failed, unless a test failed that has passed since.
+    # After runs that were repeated, the status of the first run is outdated. Otherwise ctest itself may have failed.
     return 0 if any(len(runs) > 1 for runs in attempts.values()) else status
 
 
 def attempts_of(tier):
     """{name: the runs of the test}; empty if the tests did not run."""
     attempts = {}
-    for number in range(1, MOST_RUNS + 1):
+    for number in range(1, MAX_RUNS + 1):
         for name, test in (read_results(results_path(tier, number)) or {}).items():
             attempts.setdefault(name, []).append(test)
     return attempts
@@ -235,10 +244,10 @@ def summary(tiers):
             total = [a + b for a, b in zip(total, count(runs[-1] if outcome(runs) != "failed" else failed_run(runs)))]
             if outcome(runs) == "unstable":
                 unstable.append((name, runs[:-1]))
-            said = list(dict.fromkeys(SKIPPED.findall(runs[-1].output)))
-            if runs[-1].status == "skipped" and not said:
-                said = ["no reason was printed"]
-            for reason in said:
+            printed = list(dict.fromkeys(SKIPPED.findall(runs[-1].output)))
+            if runs[-1].status == "skipped" and not printed:
+                printed = ["no reason was printed"]
+            for reason in printed:
                 reasons.setdefault(f"{name}: {reason}", []).append(tier)
     for name, runs in unstable:
         for test in runs:
@@ -260,10 +269,10 @@ def print_tiers(build):
             status = 1
         print(f"{test}: {' '.join(sorted(rows[row])) if row else 'no row in tests/tiers.txt'}")
     for prefix, tiers in rows.items():
-        # Other builds have further tests.
-        if prefix not in used and tiers & {"first", "live"} and pathlib.Path(build).name == "release":
+        # Some tests exist only in some builds.
+        if prefix not in used and any(TIERS[tier] == build.name for tier in tiers):
             status = 1
-            print(f"tests/tiers.txt: no test is called {prefix} or {prefix}.*")
+            print(f"tests/tiers.txt: no test is named {prefix} or {prefix}.*")
     return status
 
 
@@ -274,7 +283,7 @@ def main():
     if command == "summary" and words and set(words) <= set(TIERS):
         return summary(words)
     if command == "tiers" and len(words) < 2:
-        return print_tiers(words[0] if words else build_directory("first"))
+        return print_tiers(pathlib.Path(*words).resolve() if words else build_directory("first"))
     if command == "programs" and len(words) == 1 and words[0] in TIERS:
         print(*programs_of_tier(words[0]))
         return 0

@@ -2,17 +2,19 @@
 # SPDX-License-Identifier: MIT
 """Runs the tests of a tier many times on a busy machine: soak.py [TIER] [N] [CTEST-ARGUMENT...]
 
-Beside the N runs (5) of the tier (first), three busy loops for each processor take time from the tests. Each run of a
-test is a line of build/soak/TIER.tsv: the commit, the number of the run, the test, its outcome and its seconds. A soak
-can be continued: lines are appended. At the end the whole table is read, and each test is printed that ever failed,
-passed only when it was run again, or took more than ten times its median in a run. The exit status is 1 if a test failed.
+Three busy loops for each processor slow down the N runs (default: 5) of the tier (default: first). Each run of a test is
+a line of build/soak/TIER.tsv: the commit, the number of the run, the test, its outcome and its seconds. A later soak
+adds lines. At the end, soak.py prints each test of the table that failed, that passed only when it was run again, or
+that took more than ten times its median. The exit status is 1 if a test failed.
 
-  soak.py first 50 -R '^writer'    only some tests, fifty times
-  soak.py first 0                  only prints what the table has
+  soak.py first 50 -R '^writer'    run some tests fifty times
+  soak.py first 0                  print the results that the table has
 """
 import os
 import pathlib
+import re
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -22,13 +24,15 @@ import run_tests
 ROOT = run_tests.ROOT
 LOOPS_PER_PROCESSOR = 3
 SLOW = 10  # times the median
-SHORT = 1.0  # seconds: how long a test has to take to be called slow
+SHORT = 1.0  # seconds: a run that took less is not reported as slow
+ROW = re.compile(r"([^\t\n]+)\t(\d+)\t([^\t\n]+)\t(\w+)\t(\d+\.\d+)\n")
+# setpriv: the kernel kills a loop when soak.py ends, even if a signal ends it.
+LOOP = ["setpriv", "--pdeathsig", "KILL", "/bin/sh", "-c", "while :; do :; done"]
 
 
 class BusyLoops:
     def __enter__(self):
-        self.processes = [subprocess.Popen(["/bin/sh", "-c", "while :; do :; done"])
-                          for _ in range(LOOPS_PER_PROCESSOR * len(os.sched_getaffinity(0)))]
+        self.processes = [subprocess.Popen(LOOP) for _ in range(LOOPS_PER_PROCESSOR * len(os.sched_getaffinity(0)))]
 
     def __exit__(self, *_):
         for process in self.processes:
@@ -39,22 +43,26 @@ class BusyLoops:
 def commit():
     if not shutil.which("git"):
         return "unknown"
-    known = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True)
-    return known.stdout.strip() or "unknown"
+    described = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True)
+    return described.stdout.strip() or "unknown"
 
 
 def rows(path):
-    return [line.split("\t") for line in path.read_text().splitlines()] if path.exists() else []
+    """The complete lines: a full disk leaves an incomplete one."""
+    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+    return [row.groups() for row in map(ROW.fullmatch, lines) if row]
 
 
 def append(path, tier, version, number):
-    with path.open("a") as file:
-        for name, runs in run_tests.attempts_of(tier).items():
-            file.write("\t".join((version, str(number), name, run_tests.outcome(runs), f"{runs[-1].seconds:.2f}")) + "\n")
+    new = [(version, str(number), name, run_tests.outcome(runs), f"{runs[-1].seconds:.2f}")
+           for name, runs in run_tests.attempts_of(tier).items()]
+    table = path.with_suffix(".new")
+    table.write_text("".join("\t".join(row) + "\n" for row in rows(path) + new))
+    table.replace(path)
 
 
-def keep_output(folder, tier, number):
-    """Outputs of failed runs: the next run replaces the results."""
+def save_output(folder, tier, number):
+    """Saves the outputs of failed runs, because the next run replaces the results."""
     for name, runs in run_tests.attempts_of(tier).items():
         for attempt, test in enumerate(runs, 1):
             if test.status == "failed":
@@ -80,11 +88,12 @@ def report(path):
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # subprocess.run() then kills ctest
     words = sys.argv[1:]
     tier = words.pop(0) if words and words[0] in run_tests.TIERS else "first"
     count = int(words.pop(0)) if words and words[0].isdigit() else 5
     if words and not words[0].startswith("-"):
-        sys.exit(f"neither a tier, a number nor an option of ctest: {words[0]}")
+        sys.exit(f"not a tier, a number or an option of ctest: {words[0]}")
     path = ROOT / "build/soak" / f"{tier}.tsv"
     path.parent.mkdir(parents=True, exist_ok=True)
     version, done = commit(), max((int(row[1]) for row in rows(path)), default=0)
@@ -94,7 +103,7 @@ def main():
         if not run_tests.attempts_of(tier):
             sys.exit("no test ran")
         append(path, tier, version, number)
-        keep_output(path.parent, tier, number)
+        save_output(path.parent, tier, number)
     return report(path)
 
 

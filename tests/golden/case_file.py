@@ -8,10 +8,10 @@ A case has a head of lines, and sections:
     input old.map = inputs/two-names.map  a file for the command; paths are relative to tests/golden
     with ../wild/tally                    all files of a folder
     link a.map = old.map                  a symbolic link
-    stdin = inputs/tiny.data              standard input, if it is no section
+    stdin = inputs/tiny.data              standard input, if it has no section
     env TERM=dumb                         an environment variable; the command has few others
-    output new.map = inputs/other.map     a file that the command leaves, if it is no section
-    leaves out.elf                        a file that the command leaves, of any contents
+    output new.map = inputs/other.map     an expected output file, if it has no section
+    leaves out.elf                        an expected output file with any contents
     timed                                 seconds at the ends of lines of stderr are compared as "0.000 s"
     exit 1                                the exit status, if it is not 0
     === input new.map
@@ -20,14 +20,15 @@ A case has a head of lines, and sections:
     ...
 
 The sections are `stdin`, `stdout`, `stderr`, `input FILE`, `output FILE` and `decoded FILE`, which is the
-text that decoded.py makes of a file. A section that is missing is empty. It holds the bytes of the lines
-up to the next `===`. For other bytes it is titled `=== stdout escaped`; then a backslash begins one of
-\\\\ \\n \\r \\t \\e \\xNN, and at the end of a line it means that the line goes on.
+text that decoded.py makes of a file. A missing section is empty. A section has the bytes of the lines up to
+the next `===`. For other bytes, its title ends in `escaped`, as in `=== stdout escaped`. It then has the
+escapes \\\\ \\n \\r \\t \\e \\xNN, and a backslash at the end of a line joins it with the next line.
 
-In $'...' quotes, the words of a line have the same escapes.
+Words in $'...' quotes have the same escapes.
 
 The table has messages about wrong usage. Each row is a command, which must print the message to stderr,
-nothing else, and exit with status 2. A message ends at an empty line, and has escapes as above.
+nothing else, and exit with status 2. A message ends at an empty line, and has escapes as above; a "$" at
+the start of its lines is \\x24. Other lines are empty or comments.
 
     $ perfmap diff
     perfmap: error: ...
@@ -44,7 +45,7 @@ PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 
 
 class CaseError(Exception):
-    """A file is no case."""
+    """A file is not a valid case."""
 
 
 def text_of(data):
@@ -60,13 +61,13 @@ def unescaped(data):
         if found[1]:
             return bytes([int(found[1], 16)])
         if found[2] not in LETTERS:
-            raise CaseError(f"there is no escape \\{text_of(found[2])}")
+            raise CaseError(f"unknown escape \\{text_of(found[2])}")
         return LETTERS[found[2]]
     return ESCAPE.sub(byte, data)
 
 
 def escaped(data):
-    """The lines for DATA: visible, and without spaces at their ends, which editors remove."""
+    """DATA as lines without invisible characters, and without spaces at their ends, which editors remove."""
     lines = []
     for line in data.split(b"\n"):
         text = "".join(c if c == "\t" or c.isprintable() and c != "\\" else "".join(map(escape_of, bytes_of(c)))
@@ -84,7 +85,7 @@ def escape_of(byte):
 
 
 def is_plain(data):
-    """No byte needs an escape, except that there are backslashes."""
+    """Whether no byte needs an escape, except for backslashes."""
     data = data.replace(b"\\", b"/")
     return escaped(data) == data
 
@@ -105,7 +106,7 @@ def words(line):
 
 
 def quoted(word):
-    """WORD as words() reads it."""
+    """WORD, quoted so that words() reads it."""
     if PLAIN.fullmatch(word):
         return word
     if all(c.isprintable() for c in word) and "'" not in word:
@@ -119,7 +120,7 @@ def lines_of(data):
 
 
 class Section:
-    """A title and lines; `body` are the bytes in the file."""
+    """A title and lines. `body` has the bytes of the lines in the file."""
 
     def __init__(self, title, body=b"", is_escaped=False):
         self.title, self.body, self.is_escaped = tuple(title), body, is_escaped
@@ -138,7 +139,7 @@ class Section:
 
 
 class Case:
-    """What the file of a case holds. What is not changed is printed as it was read. Paths are relative to ROOT."""
+    """The contents of a case. Unchanged parts are printed as they were read. Paths are relative to ROOT."""
     FILES = ("input", "output", "decoded")
     STREAMS = ("stdin", "stdout", "stderr")
 
@@ -147,7 +148,7 @@ class Case:
         try:
             for line in lines_of(data):
                 if not line.endswith(b"\n"):
-                    raise CaseError("the last line does not end")
+                    raise CaseError("the last line has no newline")
                 if line.startswith(SECTION.encode()):
                     self.sections.append(self.section(words(text_of(line))[1:]))
                 elif self.sections:
@@ -164,9 +165,9 @@ class Case:
         is_escaped = title[-1:] == ["escaped"] and len(title) > (2 if title[0] in self.FILES else 1)
         title = title[:-1] if is_escaped else title
         if not title or title[0] not in self.FILES + self.STREAMS or len(title) != 1 + (title[0] in self.FILES):
-            raise CaseError(f"there is no section {' '.join(title)}")
+            raise CaseError(f"unknown section {' '.join(title)}")
         if any(section.title == tuple(title) for section in self.sections):
-            raise CaseError(f"two sections {' '.join(title)}")
+            raise CaseError(f"duplicate section {' '.join(title)}")
         return Section(title, is_escaped=is_escaped)
 
     def read_head(self):
@@ -200,9 +201,9 @@ class Case:
                 case ["exit", status] if status.isdecimal():
                     self.exit = int(status)
                 case _:
-                    raise CaseError(f"not understood: {line}")
+                    raise CaseError(f"unknown line: {line}")
         if self.command is None:
-            raise CaseError("there is no line '$ perfmap ...'")
+            raise CaseError("no line '$ perfmap ...'")
 
     def named(self, kind):
         """The data of sections by file name."""
@@ -236,10 +237,23 @@ class Case:
         return b"".join([*self.head, *(section.print() for section in self.sections)])
 
 
+def cases_in(folder):
+    """The cases of a command. Another file in its folder is an error, because no test would read it."""
+    paths = sorted(folder.iterdir())
+    if not paths:
+        raise CaseError(f"no case in {folder}")
+    for path in paths:
+        if path.suffix != ".case" or not path.is_file():
+            raise CaseError(f"not a case, which is COMMAND/NAME.case: {path}")
+    return [Case(f"{folder.name}/{path.stem}", path.read_bytes(), folder.parent) for path in paths]
+
+
 def cases_below(root):
     """All cases of the folders in ROOT."""
-    return [Case(str(path.relative_to(root).with_suffix("")), path.read_bytes(), root)
-            for path in sorted(root.glob("*/*.case"))]
+    folders = sorted(path for path in root.iterdir() if path.is_dir() and path.name not in ("inputs", "__pycache__"))
+    if stray := [*root.glob("*.case")]:
+        raise CaseError(f"not a case, which is COMMAND/NAME.case: {stray[0]}")
+    return [case for folder in folders for case in cases_in(folder)]
 
 
 class Table:
@@ -249,7 +263,11 @@ class Table:
         self.rows, self.tail, row = [], [], None  # rows: (lines before, case)
         for number, line in enumerate(lines_of(data), 1):
             if row is not None and line.strip():
+                if line.startswith(b"$"):
+                    raise CaseError(f"{name}:{number}: no empty line before the row")
                 row.sections[0].body += line
+            elif line.strip() and not line.startswith((b"$", b"#")):
+                raise CaseError(f"{name}:{number}: not a row, a comment or an empty line: {text_of(line).strip()}")
             elif line.startswith(b"$"):
                 row = Case(f"{name}:{number}", line, root)
                 row.exit = 2
@@ -263,7 +281,8 @@ class Table:
     @staticmethod
     def set_message(row, data):
         if row.stream("stderr") != data:
-            row.sections[0].body = re.sub(rb"^\n", rb"\\n\\\n", escaped(data), flags=re.M)
+            body = re.sub(rb"^\n", rb"\\n\\\n", escaped(data), flags=re.M)
+            row.sections[0].body = re.sub(rb"^\$", rb"\\x24", body, flags=re.M)
 
     def print(self):
         return b"".join(line for before, row in self.rows

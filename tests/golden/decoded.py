@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Text of outputs that are hard to compare by eye. run.py compares it with expected/NAME.decoded.
+"""Text of outputs that are hard to compare by eye. run.py compares it with the section `decoded NAME`.
 
   NAME.pb    a pprof profile: all its contents, by the field numbers of profile.proto
   NAME.json  indented, one value per line

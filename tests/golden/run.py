@@ -7,9 +7,9 @@ of its rows; by default all cases run. case_file.py describes the files. A new c
 '$ perfmap ...' and its inputs: with UPDATE_GOLDEN=1 in the environment, what the program does is written
 into the cases instead of compared. Read the diff before you commit it.
 
-The command runs in a folder that has only the inputs, and sees nothing else of the machine (empty_root.c)
-and few environment variables. Exit status, output, and each file that the command writes or changes are
-compared, all bytes. The URI of the documentation is compared as "file:///DOCS".
+The command runs in a folder that has only the inputs. It sees no other file of the machine (empty_root.c),
+and few environment variables. The exit status and all bytes of the output and of each file that the command
+writes or changes are compared. The URI of the documentation is compared as "file:///DOCS".
 """
 import argparse
 import concurrent.futures
@@ -21,19 +21,20 @@ import pathlib
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 
 GOLDEN = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(GOLDEN))
+sys.path[:0] = [str(GOLDEN), str(GOLDEN.parent / "support")]
 import decoded
-from case_file import Case, CaseError, Table, quoted
+import empty_root
+from case_file import Case, CaseError, Table, cases_below, cases_in, quoted
 
-HERE = b"this machine"  # how messages refer to the machine of the test
-PASSED_ON = ("LD_LIBRARY_PATH", "ASAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS")
+HERE = b"this machine"  # in messages: the machine that runs the test
 SECONDS = 300
-MOST_LINES = 60
+MAX_LINES = 60
 WIDTH = 160
 
 
@@ -65,13 +66,13 @@ class Scratch:
         folder.mkdir(parents=True)
         for name in case.folders:
             if not (case.root / name).is_dir():
-                raise CaseError(f"{case.name}: there is no folder {case.root / name}")
+                raise CaseError(f"{case.name}: no folder {case.root / name}")
             for file, path in files_of(case.root / name).items():
                 self.add(file, contents(path), path)
         for name, source in case.inputs.items():
             path = case.root / source
             if not path.is_file():
-                raise CaseError(f"{case.name}: there is no file {path}")
+                raise CaseError(f"{case.name}: no file {path}")
             self.add(name, path.read_bytes(), path)
         for name, data in case.named("input").items():
             self.add(name, data)
@@ -80,7 +81,7 @@ class Scratch:
 
     def place(self, name, data):
         if name in self.inputs:
-            raise CaseError(f"there are two inputs {name}")
+            raise CaseError(f"duplicate input {name}")
         if name.startswith("/") or ".." in name.split("/"):
             raise CaseError(f"an input is outside of the scratch folder: {name}")
         self.inputs[name] = data
@@ -114,16 +115,10 @@ class Runner:
         self.nothing.mkdir()
 
     def environment(self, case):
-        env = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-        # ASan wants to be the first library.
-        env["ASAN_OPTIONS"] = ":".join(filter(None, [env.get("ASAN_OPTIONS"), "verify_asan_link_order=0"]))
-        env |= {"PATH": "/nonexistent", "LANG": "C", "TZ": "UTC0", "PERFMAP_TMPDIR": "."}
-        if self.options.preload:
-            env |= {"LD_PRELOAD": str(self.options.preload), "EMPTY_ROOT_FOLDER": str(self.nothing)}
-        return env | case.environment
+        return empty_root.environment(self.options.preload, self.nothing) | {"PERFMAP_TMPDIR": "."} | case.environment
 
     def run(self, case):
-        """What the command did: bytes by name, as in expectations()."""
+        """The results of the command: {name: bytes}, as in expectations()."""
         folder = self.work / re.sub("[/:]", ".", case.name)
         scratch = Scratch(case, folder / "scratch")
         stdin = folder / "stdin"
@@ -131,7 +126,8 @@ class Runner:
         has_stdin = case.stdin_path or any(section.title == ("stdin",) for section in case.sections)
         with open(stdin if has_stdin else os.devnull, "rb") as source:
             done = subprocess.run([self.program, *case.command], cwd=scratch.folder, stdin=source,
-                                  capture_output=True, env=self.environment(case), timeout=SECONDS)
+                                  capture_output=True, env=self.environment(case), timeout=SECONDS,
+                                  start_new_session=True)
         stdout, stderr = done.stdout, done.stderr
         if self.options.docs_uri:
             stdout = stdout.replace(self.options.docs_uri.encode(), b"file:///DOCS")
@@ -153,7 +149,7 @@ class Runner:
 
 
 def kind_of(case, name):
-    """How the file NAME that the command left is compared; a new one as it is read best."""
+    """How the output file NAME is compared. A new file is decoded if that is easier to read."""
     if name in case.left:
         return "leaves"
     if name in case.named("decoded"):
@@ -170,7 +166,7 @@ def expectations(case):
 
 
 def differences(expected, got):
-    """The names of what differs."""
+    """The names of the expectations that differ."""
     return [name for name in {**expected, **got} if expected.get(name) != got.get(name)]
 
 
@@ -187,7 +183,7 @@ def shown(data):
 
 
 def describe(name, expected, got):
-    """Why NAME is a problem, as text."""
+    """The text that describes the difference in NAME."""
     if name.startswith("removed "):
         return f"{name.removeprefix('removed ')} was removed"
     if name not in got:
@@ -195,20 +191,20 @@ def describe(name, expected, got):
     unexpected = [] if name in expected else [f"{name.split(' ', 1)[1]} was written, and the case has no '{name}'"]
     diff = list(difflib.unified_diff(shown(expected.get(name, b"")), shown(got[name]), f"expected {name}",
                                      f"got {name}", lineterm="", n=2))
-    cut = [f"... {len(diff) - MOST_LINES} more lines"] if len(diff) > MOST_LINES else []
-    return "\n".join([*(unexpected or [f"{name} differs"]), *diff[:MOST_LINES], *cut])
+    cut = [f"... {len(diff) - MAX_LINES} more lines"] if len(diff) > MAX_LINES else []
+    return "\n".join([*(unexpected or [f"{name} differs"]), *diff[:MAX_LINES], *cut])
 
 
 def problems(case, got):
     expected = expectations(case)
     found = [describe(name, expected, got) for name in differences(expected, got)]
     if HERE in got["stderr"]:
-        found.append("stderr tells about this machine: elsewhere it differs (--kallsyms /dev/null?)")
+        found.append("stderr mentions this machine, so it differs on others (try --kallsyms /dev/null)")
     return found
 
 
 def unnoticed_changes(case, got):
-    """Expectations of a case that passes, of which one byte can be changed without a difference."""
+    """Expectations of a passing case in which a changed byte makes no difference."""
     unnoticed = []
     for name, data in expectations(case).items():
         if name.startswith("leaves "):
@@ -228,7 +224,7 @@ def unnoticed_changes(case, got):
 
 
 def update(case, got):
-    """Makes GOT the expectation of the case. Sections that are right remain as they are."""
+    """Makes GOT the expectation of the case. Sections without a difference are not changed."""
     expected = expectations(case)
     for name in differences(expected, got):
         kind, _, file = name.partition(" ")
@@ -244,23 +240,24 @@ def update(case, got):
 
 
 class Cases:
-    """The chosen cases, and the files they are from."""
+    """The selected cases and their files."""
 
     def __init__(self, names, root=GOLDEN):
         self.root = root
         self.table = None
         self.chosen = []
-        for name in names or [*sorted(path.name for path in root.iterdir() if any(path.glob("*.case"))), "usage"]:
+        if not names:
+            self.chosen = cases_below(root) + self.usage_rows("usage")
+        for name in names:
             folder, file = root / name, root / f"{name}.case"
             if name.partition(":")[0] == "usage":
                 self.chosen += self.usage_rows(name)
             elif file.is_file():
                 self.chosen.append(Case(name, file.read_bytes(), root))
             elif folder.is_dir():
-                self.chosen += [Case(f"{name}/{path.stem}", path.read_bytes(), root)
-                                for path in sorted(folder.glob("*.case"))]
+                self.chosen += cases_in(folder)
             else:
-                raise CaseError(f"there is no case {file}, and no folder {folder}")
+                raise CaseError(f"no case {file}, and no folder {folder}")
 
     def usage_rows(self, name):
         self.table = self.table or Table("usage", (self.root / "usage.table").read_bytes(), self.root)
@@ -271,14 +268,16 @@ class Cases:
 
     def write(self, case, got):
         """The problems of an update."""
+        if got["exit"].startswith(b"-"):
+            return [f"the program ended with signal {-int(got['exit'])}"]
         if case.name.startswith("usage:"):
             if (got["exit"], got["stdout"], len(got)) != (b"2\n", b"", 3):
-                return [f"this is no message about wrong usage: make it a case\n{got}"]
+                return [f"not a message about wrong usage: make it a case\n{got}"]
             self.table.set_message(case, got["stderr"])
         else:
             update(case, got)
             (self.root / f"{case.name}.case").write_bytes(case.print())
-        return [f"{name} cannot be expected" for name in got if name.startswith("removed ")]
+        return [f"{name}: a case cannot expect this" for name in got if name.startswith("removed ")]
 
     def finish(self):
         if self.table:
@@ -290,7 +289,7 @@ def options_of(arguments):
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-j", "--jobs", type=int, default=2, help="how many cases run at a time (default: 2)")
     parser.add_argument("--self-check", action="store_true",
-                        help="also check that each case would notice a changed byte of each expectation")
+                        help="also check that each case fails if a byte of an expectation changes")
     parser.add_argument("--preload", help="the library of empty_root.c; '' lets commands see the machine "
                         "(default: that of PROGRAM's build)")
     parser.add_argument("--docs-uri", help="the documentation's URI in PROGRAM (default: that of its build)")
@@ -298,21 +297,25 @@ def options_of(arguments):
                         help="the folder of cases (default: %(default)s)")
     parser.add_argument("program", metavar="PROGRAM")
     parser.add_argument("cases", metavar="CASE", nargs="*")
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
+    options.updates = os.environ.get("UPDATE_GOLDEN") == "1"
+    if options.updates and options.self_check:
+        parser.error("--self-check cannot be used with UPDATE_GOLDEN=1")
     # tests/golden/CMakeLists.txt writes it.
     settings = pathlib.Path(options.program).resolve().parent.parent.parent / "tests/golden/settings.json"
-    known = json.loads(settings.read_text()) if settings.is_file() else {}
-    if options.preload is None and "preload" not in known:
-        parser.error(f"there is no {settings}: build the target empty_root, or give --preload and --docs-uri")
-    options.preload = known["preload"] if options.preload is None else options.preload
-    options.docs_uri = options.docs_uri or known.get("docs_uri")
+    build = json.loads(settings.read_text()) if settings.is_file() else {}
+    if options.preload is None:
+        options.preload = build.get("preload", settings)
+    if options.preload and not pathlib.Path(options.preload).is_file():
+        parser.error(f"no file {options.preload}: build the target empty_root, or give --preload and --docs-uri")
+    options.docs_uri = options.docs_uri or build.get("docs_uri")
     return options
 
 
 def main():
     options = options_of(sys.argv[1:])
     os.umask(0o022)
-    updates = bool(os.environ.get("UPDATE_GOLDEN"))
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # removes the scratch folder
     try:
         cases = Cases(options.cases, options.golden.resolve())
     except CaseError as error:
@@ -324,20 +327,20 @@ def main():
         def outcome(case):
             try:
                 got = runner.run(case)
+                if options.updates:
+                    return cases.write(case, got)
             except (CaseError, OSError, ValueError, AssertionError, subprocess.TimeoutExpired) as error:
                 return [f"{type(error).__name__}: {error}"]
-            if updates:
-                return cases.write(case, got)
             return problems(case, got) or (unnoticed_changes(case, got) if options.self_check else [])
 
         failed = 0
         for case, found in zip(cases.chosen, pool.map(outcome, cases.chosen)):
             if found:
                 failed += 1
-                again = shlex.join([*sys.argv[:len(sys.argv) - len(options.cases)], case.name])
+                again = shlex.join([*(word for word in sys.argv if word not in options.cases), case.name])
                 print(f"FAILED: {case.name}: perfmap {' '.join(map(quoted, case.command))}", *found,
                       f"To run it again: {again}", sep="\n\n", end="\n\n", flush=True)
-    if updates:
+    if options.updates:
         cases.finish()
     print(f"cases: {len(cases.chosen) - failed} passed, {failed} failed")
     return 1 if failed else 0

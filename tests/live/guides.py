@@ -225,9 +225,15 @@ def ci_guide(scratch):
     first = run(20)
     assert first.status == 0 and "there is no recording of the baseline yet" in first.printed, first.printed
     assert first.step("Write the comment").skipped
-    (directory / "profiles").rename(directory / "base")
+
+    def equals_the_last():
+        """Compared with the run before, as the machine may be busier than at the first one."""
+        subprocess.run(["rm", "-rf", directory / "base"], check=True)
+        (directory / "profiles").rename(directory / "base")
+        return run(20).status == 0
+
     # One comparison of twenty may differ by chance, and three of three one time in 8000.
-    require(any(run(20).status == 0 for _ in range(3)), "equal programs differ")
+    require(any(equals_the_last() for _ in range(3)), "equal programs differ")
     slower = run(60)
     comment = comments.read_text()
     assert slower.step("Compare with the base branch").status == 1, slower.printed

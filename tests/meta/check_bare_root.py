@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""scripts/bare_root.sh --base: without rights or debootstrap the status is 77, a folder of others is left alone, and a root
-that exists is used again. Nothing is installed."""
+"""scripts/bare_root.sh --base: without rights or debootstrap the status is 77, a folder of others is left alone, a root
+that exists is used again, and two runs do not use a folder at the same time. Nothing is installed."""
+import fcntl
 import pathlib
 import shutil
 import subprocess
 import tempfile
 
 SCRIPT = pathlib.Path(__file__).resolve().parent.parent.parent / "scripts/bare_root.sh"
-NEEDED = ("bash", "dirname", "readlink", "mkdir", "ls", "touch", "env")
+NEEDED = ("bash", "dirname", "readlink", "mkdir", "ls", "touch", "env", "flock")
 
 
 def stand_in(path, text):
@@ -15,11 +16,16 @@ def stand_in(path, text):
     path.chmod(0o755)
 
 
-def answer(programs, place, uid):
+def start(programs, place, uid):
     stand_in(programs / "id", f"echo {uid}")
-    done = subprocess.run([shutil.which("bash"), SCRIPT, "--base", place], env={"PATH": str(programs)},
-                          capture_output=True, text=True)
-    return done.returncode, done.stdout, done.stderr
+    return subprocess.Popen([shutil.which("bash"), SCRIPT, "--base", place], env={"PATH": str(programs)},
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def answer(programs, place, uid):
+    running = start(programs, place, uid)
+    printed, said = running.communicate()
+    return running.returncode, printed, said
 
 
 with tempfile.TemporaryDirectory() as scratch:
@@ -46,4 +52,9 @@ with tempfile.TemporaryDirectory() as scratch:
     (place / "base").mkdir(parents=True)
     (place / ".perfmap-bare-root").touch()
     assert answer(programs, place, 0) == (0, f"{place}/base\n", "")
-print("5 runs of bare_root.sh")
+    with (place / ".perfmap-bare-root").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        running = start(programs, place, 0)
+        assert running.stderr.readline() == f"== waiting for another run in {place}\n"
+    assert running.communicate() == (f"{place}/base\n", "") and running.returncode == 0
+print("6 runs of bare_root.sh")

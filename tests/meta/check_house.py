@@ -146,6 +146,12 @@ for name, test in SCRIPTS.items():
             (ROOT / test).parent / "CMakeLists.txt"):
         problems.append(f"{test}: is not a test of {(ROOT / test).parent.name}/CMakeLists.txt")
 
+# A variable of the caller's environment must not change what dev does, except for PERFMAP_*.
+script = text_of(ROOT / "dev")
+for name in sorted(set(re.findall(r"\$\{?([a-z]\w*)", script)) - set(re.findall(r"\bfor (\w+) in", script))):
+    if not re.search(rf"^ *(local )?{name}=(\$?\(.*\)|\".*\"|\S*)( \|\| .*| #.*)?$", script, re.M):
+        problems.append(f"dev: does not initialise {name}")
+
 # Notes about the making of the text, or about one machine, do not help readers.
 FOREIGN = re.compile(r"\b(TODO|FIXME|XXX)\b|/work/|\bworktree\b|\bissue #?\d")
 TEXT = {".cpp", ".hpp", ".h", ".c", ".py", ".sh", ".md", ".scd", ".txt", ".cmake", ".json", ".map"}

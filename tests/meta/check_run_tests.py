@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: MIT
 """scripts/run_tests.py chooses the tests of a tier, counts them and what they skip, runs again what may be run again,
-and uses the system's Python; scripts/soak.py lists what failed once. Checked on small tests."""
+and uses the system's Python; scripts/soak.py lists what failed once; tests/support/own_tmp.sh leaves nothing. Checked on
+small tests."""
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 SCRIPTS = pathlib.Path(__file__).resolve().parent.parent.parent / "scripts"
 TIERS = """
@@ -20,6 +23,7 @@ crashed-later live
 again       live
 broken      live
 never       first asan
+hostile     asan
 """
 FIRST = """
 add_test(good "/bin/sh" "-c" "echo fine")
@@ -29,6 +33,9 @@ add_test(partly.here "/bin/sh" "-c" "echo 'skipped: no node here'; exit 77")
 set_tests_properties(partly.here PROPERTIES SKIP_RETURN_CODE 77)
 """
 BAD_CASES = """add_test(many "/bin/sh" "-c" "echo 'cases: 5 passed, 2 failed'; echo 'try again: no'; exit 1")
+"""
+# The last line counts, after more output than ctest keeps by default.
+LONG = """add_test(many "/bin/sh" "-c" "head -c 400000 /dev/zero | tr '\\\\0' x | fold; echo; echo 'cases: 7 passed, 0 failed'")
 """
 NOT_RUN = """
 add_test(many "/nowhere/program")
@@ -74,6 +81,7 @@ class Tree:
         """The exit status, and the lines that it prints."""
         ran = subprocess.run([sys.executable, "-B", self.root / "scripts" / script, *words], capture_output=True, text=True,
                              env={**os.environ, **environment}, cwd=self.root)
+        self.errors = ran.stderr
         return ran.returncode, ran.stdout.splitlines()
 
 
@@ -90,16 +98,21 @@ def check_counts(tree):
     assert "skipped: partly: no dwz (first, live)" in lines and "skipped: partly.here: no node here (live)" in lines, lines
 
     # Only the live tier runs a test again.
-    tree.has(BAD_CASES)
-    assert tree.run("run", "first")[0] == 1
-    status, lines = tree.run("summary", "first")
-    assert (status, lines[-1]) == (1, "5 passed, 2 failed, 0 skipped"), lines
+    for tests in (BAD_CASES, BAD_CASES.replace("exit 1", "exit 0")):
+        tree.has(tests)
+        assert tree.run("run", "first")[0] == 1
+        status, lines = tree.run("summary", "first")
+        assert (status, lines[-1]) == (1, "5 passed, 2 failed, 0 skipped"), lines
+    for tests, counts in ((LONG, "7 passed, 0 failed"), (LONG.replace("7 passed, 0", "5 passed, 2"), "5 passed, 2 failed")):
+        tree.has(tests)
+        tree.run("run", "first")
+        assert tree.run("summary", "first")[1][-1] == f"{counts}, 0 skipped"
     status, lines = tree.run("summary", "asan")
     assert (status, lines[0], lines[-1]) == (1, "asan: the tests did not run", "0 passed, 1 failed, 0 skipped"), lines
     tree.has(NOT_RUN)
     assert tree.run("run", "first")[0] == 1
     assert tree.run("summary", "first")[1][-1] == "0 passed, 2 failed, 0 skipped"
-    assert tree.run("run", "tsan")[0] == 1  # no build
+    assert tree.run("run", "tsan")[0] == 1 and "build/tsan has no tests: run ./dev test tsan\n" in tree.errors, tree.errors
     assert tree.run("run", "live")[0] == 1  # no test of this tier
     tree.has(FIRST)
     assert tree.run("run", "first", "-R", "^later")[0] == 1
@@ -129,12 +142,15 @@ def check_tiers(tree):
     tree.has(FIRST + LIVE)
     status, lines = tree.run("tiers")
     assert status == 1 and "never: " not in "".join(lines), lines
-    assert "tests/tiers.txt: no test is called never or never.*" in lines and "partly.here: live" in lines, lines
+    assert "tests/tiers.txt: no test is named never or never.*" in lines and "partly.here: live" in lines, lines
     tree.has(FIRST + LIVE + 'add_test(never "/bin/true")\nadd_test(neverland "/bin/true")\n')
     status, lines = tree.run("tiers")
     assert status == 1 and "neverland: no row in tests/tiers.txt" in lines, lines
     tree.has(FIRST + LIVE + 'add_test(never "/bin/true")\n')
     assert tree.run("tiers")[0] == 0
+    shutil.copytree(tree.build, tree.root / "build/asan")
+    status, lines = tree.run("tiers", tree.root / "build/asan")
+    assert status == 1 and lines[-1] == "tests/tiers.txt: no test is named hostile or hostile.*", lines
 
 
 def check_programs(tree):
@@ -169,12 +185,71 @@ def check_soak(tree):
     assert len(tree.run("live", "0", script="soak.py")[1]) == 3
     assert tree.run("live", "1", "-R", "nothing", script="soak.py")[0] == 1
     assert tree.run("all", "1", script="soak.py")[0] == 1
+    table = tree.root / "build/soak/live.tsv"
+    table.write_text(table.read_text()[:-7] + "\nx\t9\tlat")  # two incomplete lines
+    status, lines = tree.run("live", "0", script="soak.py")
+    assert status == 1 and lines[-1].startswith("2 tests, 5 runs of tests: "), lines
     table = tree.root / "build/soak/first.tsv"
     table.write_text("".join(f"x\t{number}\tslow\tpassed\t{seconds}\n" for number, seconds in enumerate((0.2, 0.2, 0.2, 2.5), 1)))
     status, lines = tree.run("first", "0", script="soak.py")
     assert (status, lines[0]) == (0, "slow: took 2.5 s once, 0.2 s in the median"), lines
 
 
+def in_folder(folder):
+    """The ids of processes whose working directory it is."""
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if os.readlink(process / "cwd") == str(folder.resolve()):
+                yield process.name
+        except OSError:
+            pass  # it has ended, or belongs to another user
+
+
+def process_name(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/comm").read_text()
+    except OSError:
+        return ""
+
+
+def check_signals(tree):
+    """Busy loops end with soak.py, and with SIGTERM ctest, too."""
+    started, stop = tree.build / "started", tree.build / "stop"
+    tree.has('add_test(good "/bin/sh" "-c" "touch started; until test -e stop; do sleep 0.05; done")')
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
+        with subprocess.Popen([sys.executable, "-B", tree.root / "scripts/soak.py", "first", "1"], cwd=tree.root,
+                              stdout=subprocess.DEVNULL) as soak:
+            while not started.exists():
+                time.sleep(0.02)
+            assert len([*in_folder(tree.root)]) > 3
+            soak.send_signal(number)
+        if number == signal.SIGTERM:
+            assert soak.returncode == 128 + number
+            while any("ctest" in process_name(pid) for pid in in_folder(tree.build)):
+                time.sleep(0.02)
+        stop.touch()
+        while [*in_folder(tree.root), *in_folder(tree.build)]:
+            time.sleep(0.02)
+        started.unlink()
+        stop.unlink()
+
+
+def check_own_tmp(folder):
+    """The folder of a test's /tmp is removed after any end of the test."""
+    for number in (0, signal.SIGTERM, signal.SIGKILL):
+        script = "echo tmp-*; exec " + ("sleep 1000" if number else "true")
+        with subprocess.Popen([SCRIPTS.parent / "tests/support/own_tmp.sh", "sh", "-c", script], cwd=folder,
+                              stdout=subprocess.PIPE) as test:
+            assert test.stdout.readline().startswith(b"tmp-")  # its name, or the pattern if mounting is not allowed
+            if number:
+                test.send_signal(number)
+        assert test.returncode == -number
+        while [*folder.iterdir()]:
+            time.sleep(0.02)
+
+
+with tempfile.TemporaryDirectory(dir=os.getcwd()) as scratch:
+    check_own_tmp(pathlib.Path(scratch))
 with tempfile.TemporaryDirectory() as scratch:
     own = Tree(pathlib.Path(scratch))
     check_counts(own)
@@ -183,4 +258,5 @@ with tempfile.TemporaryDirectory() as scratch:
     check_programs(own)
     check_environment(own, own.root / "bin")
     check_soak(own)
+    check_signals(own)
 print("tests are chosen, counted and run again")

@@ -18,6 +18,7 @@
 #include "perfmap/profile/process.hpp"
 #include "support/catch.hpp"
 #include "support/child.hpp"
+#include "support/scratch.hpp"
 #include "support/skip.hpp"
 
 namespace perfmap {
@@ -195,7 +196,8 @@ TEST_CASE("a process whose main thread has ended is still alive", "[process]") {
   if (pid == 0) {
     const std::uint64_t code = map_anonymous();
     std::thread([&] {
-      ::usleep(20'000);
+      const std::string main = "/proc/self/task/" + std::to_string(::getpid()) + "/stat";
+      while (test::read_file(main).find(") Z ") == std::string::npos) ::usleep(1000);
       if (::write(ends[1], &code, sizeof code) != sizeof code) ::_exit(1);
       ::sleep(60);
       ::_exit(0);

@@ -455,7 +455,7 @@ def recording_directory():
         {"path": "elf-1", "source": "/srv/tally/tally", "build_id": build_id, "size": os.path.getsize("tallied/elf-1")}]}))
     assert "digits" in run("report tallied")[0]
     os.makedirs("stripped/srv/tally", exist_ok=True)
-    subprocess.run(["strip", RECORDING.parent / "srv/tally/tally", "-o", "stripped/srv/tally/tally"], check=True)
+    subprocess.run(["strip", "-o", "stripped/srv/tally/tally", RECORDING.parent / "srv/tally/tally"], check=True)
     assert "digits" not in run("report tallied --symfs stripped")[0]
 
 

@@ -21,22 +21,19 @@ inline constexpr std::uint64_t kSecond = 1'000'000'000;
 inline constexpr uid_t kUser = 7;
 inline constexpr pid_t kPid = PlantedProcess::kPid;
 
-inline std::uint64_t now_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * kSecond + static_cast<std::uint64_t>(now.tv_nsec);
-}
-
 /// A time of the recording's clock, in seconds from now.
 constexpr std::uint64_t at(int seconds) {
   return 1000 * kSecond + static_cast<std::uint64_t>(seconds + 100) * kSecond;
 }
 
-/// A process that was forked 30 s ago, and a recording of it that started 60 s ago.
+/// A process that was forked 30 s ago, and a recording of it that started 60 s ago. "Now" is when
+/// the world was made, so that a slow test sees the same times. Files that a test writes are
+/// younger; the recorded process lives long enough for them.
 struct RecordedWorld {
   struct Shape {
-    int exit = 5;           ///< seconds from now
+    int exit = 600;         ///< seconds from now
     bool has_clock = true;  ///< the recording has the time of day
+    int ahead_ms = 0;       ///< of that time; the clock was set later
     std::string hostname = {};
   };
 
@@ -48,8 +45,7 @@ struct RecordedWorld {
   std::string tmp() const { return planted.scratch() / "host"; }
   /// Sets the start of the running process to this many seconds from now.
   void start(int seconds) const {
-    const auto begin = static_cast<std::int64_t>(now_ns() / kSecond) + seconds;
-    planted.scratch().write("proc/stat", "btime " + std::to_string(begin - 10) + "\n");
+    planted.scratch().write("proc/stat", "btime " + std::to_string(now + seconds - 10) + "\n");
     planted.start(1000);
   }
   Recording recording(const Shape& shape) const {
@@ -66,10 +62,13 @@ struct RecordedWorld {
     data += born(4, at(shape.exit));
     RecordingBytes::Parts parts;
     if (shape.has_clock) {
-      parts.features[29] = b.bytes().u32(1).u32(1).u64(now_ns() - 60 * kSecond).u64(at(-60)).text();
+      const auto begin = static_cast<std::uint64_t>((now - 60) * 1000 + shape.ahead_ms) * 1'000'000;
+      parts.features[29] = b.bytes().u32(1).u32(1).u64(begin).u64(at(-60)).text();
     }
     if (!shape.hostname.empty()) parts.features[3] = b.bytes().string(shape.hostname).text();
-    auto input = Input::open(planted.scratch().write("perf.data", b.file({event}, data, parts)));
+    const std::string path = planted.scratch().write("perf.data", b.file({event}, data, parts));
+    set_time(path, shape.exit);
+    auto input = Input::open(path);
     REQUIRE(input);
     auto opened = Recording::open(*std::move(input));
     REQUIRE(opened);
@@ -108,6 +107,13 @@ struct RecordedWorld {
     return path;
   }
 
+  /// Sets the modification time to this many seconds from now.
+  void set_time(const std::string& path, int seconds) const {
+    const timespec times[2] = {{now + seconds, 0}, {now + seconds, 0}};
+    REQUIRE(::utimensat(AT_FDCWD, path.c_str(), times, 0) == 0);
+  }
+
+  const time_t now = ::time(nullptr);
   PlantedProcess planted;
   RecordedRefusals refused;
 };
@@ -124,12 +130,6 @@ inline std::string name_at(const std::shared_ptr<JitSources>& sources, Address a
   const Resolution found = sources->find({address});
   if (!found.found) return "-";
   return std::string(found.found->name) + "|" + to_string(found.found->doubts);
-}
-
-inline void set_time(const std::string& path, int seconds) {
-  const auto when = static_cast<std::int64_t>(now_ns() / kSecond) + seconds;
-  const timespec times[2] = {{when, 0}, {when, 0}};
-  REQUIRE(::utimensat(AT_FDCWD, path.c_str(), times, 0) == 0);
 }
 
 }  // namespace perfmap::test

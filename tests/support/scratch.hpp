@@ -14,13 +14,12 @@
 
 namespace perfmap::test {
 
-/// A temporary directory that is removed at the end.
+/// A temporary directory that is removed at the end. It is below TMPDIR, which unit/run.py sets to
+/// the only place where a case can write.
 class Scratch {
  public:
-  Scratch() {
-    char name[] = "/tmp/perfmap-test-XXXXXX";
-    if (::mkdtemp(name) == nullptr) std::abort();
-    path_ = name;
+  Scratch() : path_(std::filesystem::temp_directory_path() / "perfmap-test-XXXXXX") {
+    if (::mkdtemp(path_.data()) == nullptr) std::abort();
   }
   ~Scratch() {
     std::error_code ignored;

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <fcntl.h>
 #include <fstream>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <string>
@@ -60,7 +61,8 @@ TEST_CASE("fork does not wait for a writer that is blocked on a full pipe", "[wr
   std::thread thread([&] {
     while (written < kEntries && writer->write(0x1000, 0x10, "waits")) ++written;
   });
-  for (int before = -1; before != written; ::usleep(100'000)) before = written;
+  pollfd room{.fd = ends[1], .events = POLLOUT, .revents = 0};
+  while (::poll(&room, 1, 0) == 1) ::usleep(1000);
   CHECK(written < kEntries);
   CHECK(in_child([&] {
           char block[4096];

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <perfmap_writer.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -974,6 +975,12 @@ static void scenario_kills(void) {
       }
     }
     close(said[1]);
+    if (round % 3 != 0) { /* others may be killed before their first entry */
+      struct pollfd first = {0};
+      first.fd = said[0];
+      first.events = POLLIN;
+      CHECK(poll(&first, 1, -1) == 1);
+    }
     usleep((useconds_t)(500 + round * 37));
     CHECK(kill(child, SIGKILL) == 0 && waitpid(child, &status, 0) == child && WIFSIGNALED(status));
     while ((size = read(said[0], &number, sizeof number)) == sizeof number) told = number;
@@ -1003,7 +1010,7 @@ static void scenario_kills(void) {
     remove(path);
   }
   printf("%d files of killed processes have every entry that was answered\n", whole);
-  CHECK(whole > 20);
+  CHECK(whole >= 80);
 }
 
 static void open_planted(int kind) {

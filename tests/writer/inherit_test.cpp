@@ -93,11 +93,10 @@ TEST_CASE("a copy needs neither the living parent nor the name of its map", "[wr
           write_many(3);
           ProcessMap::flush();
           write_entry(0, 3);  // stays in the buffer
-          ::unlink(own_map(scratch, ::getpid()).c_str());
+          const pid_t parent = ::getpid();
+          ::unlink(own_map(scratch, parent).c_str());
           if (spawn() != 0) ::_exit(0);  // without a flush
-          while (::getppid() != 1 && ::usleep(1000) == 0 && ends[0] < 0) {
-          }
-          ::usleep(20'000);
+          while (::getppid() == parent) ::usleep(1000);
           if (spawn() != 0) ::_exit(0);  // again, without a call in between
           const int written = write_entry(0, 4) | ProcessMap::flush();
           const pid_t self = ::getpid();

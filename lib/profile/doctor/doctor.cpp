@@ -245,7 +245,7 @@ void add_settings(const DoctorCase& facts, Diagnosis& diagnosis) {
     note(diagnosis, "perf-paranoid",
          "only root can record with perf on this machine: perf_event_paranoid is " +
              std::to_string(paranoid),
-         "sudo sysctl kernel.perf_event_paranoid=2");
+         "sudo sysctl kernel.perf_event_paranoid=1");
   }
   // From 2 on, other users than root cannot record the kernel anyway.
   if (root ? restrict >= 2 : restrict >= 1 && paranoid < 2) {

@@ -90,18 +90,19 @@ std::int64_t now_ns(clockid_t clock) noexcept {
 
 std::int64_t file_clock_ns() noexcept { return now_ns(CLOCK_REALTIME); }
 
-// `proc` may be a copy from another machine; its "stat" has the boot time.
+// `proc` may be a copy from another machine; its "stat" has the second of the boot, of which the
+// middle is the best guess: the end would leave nothing of kTimeSlack for the clocks.
 std::int64_t boot_time_ns(const std::string& proc) {
   const Descriptor directory(::open(proc.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  const bool is_ours = !directory.is_open() || is_on_procfs(directory.get());
   const std::int64_t ours = now_ns(CLOCK_REALTIME) - now_ns(CLOCK_BOOTTIME);
-  if (is_ours) return ours;
+  if (!directory.is_open() || is_on_procfs(directory.get())) return ours;
   constexpr std::size_t kMax = std::size_t{64} << 10;
   const Result<ReadText> stat = read_text_at(directory.get(), "stat", proc + "/stat", kMax);
   if (!stat) return ours;
   const auto told = status_numbers("\n" + stat->text, "btime");
   constexpr std::int64_t kMaxSeconds = INT64_MAX / kSecond / 2;
-  return told.empty() || told[0] < 0 || told[0] > kMaxSeconds ? ours : told[0] * kSecond;
+  if (told.empty() || told[0] < 0 || told[0] > kMaxSeconds) return ours;
+  return told[0] * kSecond + kSecond / 2;
 }
 
 std::int64_t start_time_ns(const ProcSource& process, std::int64_t boot_ns) noexcept {

@@ -166,7 +166,7 @@ Error no_right(pid_t pid, int error) {
         "run --cap-add PERFMON --security-opt seccomp=unconfined)";
   } else if (is_strict) {
     why = "kernel.perf_event_paranoid is " + paranoid +
-          " (allow it: sudo sysctl kernel.perf_event_paranoid=2, or run as root)";
+          " (allow it: sudo sysctl kernel.perf_event_paranoid=1, or run as root)";
   } else if (pid != 0) {
     why = why_protected(pid);
   } else {

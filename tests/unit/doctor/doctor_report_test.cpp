@@ -157,6 +157,7 @@ TEST_CASE("kernel settings are reported if they limit the reader", "[doctor]") {
   CHECK(ids_with(0, "4\n", "2\n") == Strings{"kptr-restrict"});
   CHECK(ids_with(1000, "2\n", "1\n").empty());
   CHECK(ids_with(1000, "3\n", "0\n") == Strings{"perf-paranoid"});
+  CHECK(process.diagnose().findings[0].fix == "sudo sysctl kernel.perf_event_paranoid=1");
   CHECK(ids_with(1000, "-1\n", "1\n") == Strings{"kptr-restrict"});
   CHECK(ids_with(1000, "nonsense", "").empty());
 }

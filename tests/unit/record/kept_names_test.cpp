@@ -27,6 +27,9 @@ std::int64_t now_ns() {
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
+/// Before any test wrote a file, however slow the machine is.
+const std::int64_t kBegan = now_ns();
+
 /// The pid of a process that has ended.
 pid_t ended_pid() {
   const pid_t pid = ::fork();
@@ -350,7 +353,7 @@ TEST_CASE("only logs that a recorded and ended process left are removed", "[reco
   const LeftFiles left{.named = {Runtime::v8},
                        .tmp = scratch.path(),
                        .working_directory = scratch.path(),
-                       .began_ns = now_ns()};
+                       .began_ns = kBegan};
   const std::vector<ProcessInfo> processes = {process_of(ended), process_of(::getpid())};
   CHECK(remove_left_files(left, {}, processes).paths ==
         std::vector<std::string>{scratch / log_of(ended, "1")});
@@ -385,7 +388,7 @@ TEST_CASE("logs in other working directories, named by inner pids, are removed",
                  .tmp = scratch.path(),
                  .working_directory = scratch.path(),
                  .places = &places,
-                 .began_ns = now_ns()};
+                 .began_ns = kBegan};
   const std::vector<ProcessInfo> processes = {process_of(ended)};
   CHECK(remove_left_files(left, {}, processes).paths.size() == 2);
   CHECK(std::filesystem::exists(scratch / ("work/" + log_of(8, "3"))));
@@ -419,7 +422,7 @@ TEST_CASE("a copied dump is removed from the working directory of its process", 
                     .inode = input.facts().inode};
   };
   const std::vector files = {dump(ended), dump(::getpid())};
-  LeftFiles left{.tmp = tmp.path(), .working_directory = scratch.path(), .began_ns = now_ns()};
+  LeftFiles left{.tmp = tmp.path(), .working_directory = scratch.path(), .began_ns = kBegan};
   const RemovedFiles none = remove_left_files(left, files, {});  // no variable was set
   CHECK(none.paths.empty());
   CHECK(none.in_use.empty());
@@ -447,7 +450,7 @@ TEST_CASE("a copied file is removed only if it is still that file", "[record]") 
   LeftFiles left{.named = {Runtime::v8},
                  .tmp = scratch.path(),
                  .working_directory = scratch.path(),
-                 .began_ns = now_ns()};
+                 .began_ns = kBegan};
   const auto removed = [&](const KeptFile& file) {
     return remove_left_files(left, std::vector{file}, {}).paths.size() == 1;
   };

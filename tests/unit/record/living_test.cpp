@@ -36,7 +36,8 @@ constexpr auto kUsualWait = 10s;  // of the functions without that parameter
 std::string jvm_socket(pid_t pid) { return "/tmp/.java_pid" + std::to_string(pid); }
 
 std::string dotnet_socket(pid_t pid, const std::string& key = "123") {
-  return "/tmp/dotnet-diagnostic-" + std::to_string(pid) + "-" + key + "-socket";
+  const std::string name = "dotnet-diagnostic-" + std::to_string(pid) + "-" + key + "-socket";
+  return std::filesystem::temp_directory_path() / name;
 }
 
 int listen_at(const std::string& path) {
@@ -186,6 +187,7 @@ TEST_CASE("a JVM is signaled only if its trigger file is ours", "[record]") {
     const pid_t pid = ::fork();
     if (pid == 0) {
       if (::chdir(scratch.path().c_str()) != 0) ::_exit(1);
+      ::signal(SIGQUIT, SIG_DFL);  // sh cannot handle what was ignored, as in a background job
       ::execlp("sh", "sh", "-c", "trap ': > quit' QUIT; : > ready; while :; do sleep 0.05; done",
                option, nullptr);
       ::_exit(1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include <chrono>
+#include <ctime>
 #include <protozero/pbf_writer.hpp>
 #include <string>
 #include <vector>
@@ -326,10 +326,10 @@ TEST_CASE("a long name costs its length once, not for each location that has it"
   for (std::uint64_t id = 1; id <= 100'000; ++id) profile.location(id, 1, {1});
   profile.sample({1, 100'000}, {1});
   const std::string bytes = profile.bytes();
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   CHECK(PprofReader::open(bytes, {}));
   // For each location it would be 400 GB.
-  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(20));
+  CHECK(std::clock() - start < 20 * CLOCKS_PER_SEC);
 }
 
 TEST_CASE("mappings cannot multiply the length of a name", "[pprof]") {

@@ -54,6 +54,16 @@ TEST_CASE("a process that reused the pid is not the recorded one", "[owners]") {
   CHECK(world.find(recording) == nullptr);
 }
 
+TEST_CASE("a process whose second of start is known is the recorded one up to a second from it",
+          "[owners]") {
+  World world;
+  world.planted.put("root" + world.tmp() + "/perf-3.map", "1000 10 own\n");
+  const int ahead_ms = GENERATE(-400, 0, 900, 1400);
+  CHECK(name_at(world.find(world.recording({.ahead_ms = ahead_ms})), 0x1000) == "own|");
+  const int too_far_ms = GENERATE(-600, 1600);
+  CHECK(world.find(world.recording({.ahead_ms = too_far_ms})) == nullptr);
+}
+
 TEST_CASE("a recording from another machine matches no local process", "[owners]") {
   World world;
   world.planted.put("root" + world.tmp() + "/perf-3.map", "1000 10 own\n");
@@ -67,7 +77,7 @@ TEST_CASE("without a comparable clock, the running process must have the recorde
           "[owners]") {
   World world;
   world.planted.put("root" + world.tmp() + "/perf-3.map", "1000 10 own\n");
-  const World::Shape shape{.exit = 0, .has_clock = false};
+  const World::Shape shape{.has_clock = false};
   CHECK(name_at(world.find(world.recording(shape)), 0x1000) == "own|");
   SECTION("another name") {
     world.planted.start(1000, 'S', "java");
@@ -75,7 +85,7 @@ TEST_CASE("without a comparable clock, the running process must have the recorde
   }
   SECTION("it started after the recording was written") {
     static_cast<void>(world.recording(shape));
-    set_time(world.planted.scratch() / "perf.data", -600);
+    world.set_time(world.planted.scratch() / "perf.data", -600);
     auto input = Input::open(world.planted.scratch() / "perf.data");
     REQUIRE(input);
     const auto old = Recording::open(*std::move(input));
@@ -90,7 +100,7 @@ TEST_CASE("files of another user may belong to a dead process, and are marked as
   const bool has_clock = GENERATE(true, false);
   World world;
   world.planted.vanish();
-  const Recording recording = world.recording({.exit = 0, .has_clock = has_clock});
+  const Recording recording = world.recording({.has_clock = has_clock});
   world.put_map(kUser);
   const std::string dump = world.put_dump(kUser);
   const auto sources = world.find(recording, {dump});
@@ -113,7 +123,8 @@ TEST_CASE("a map that was written after the process had ended is marked", "[owne
   const bool has_clock = GENERATE(true, false);
   const int written = GENERATE(-20, -8);  // seconds from now
   const Recording recording = world.recording({.exit = -10, .has_clock = has_clock});
-  set_time(world.planted.scratch().write("host/perf-42.map", "1000 10 from the map\n"), written);
+  world.set_time(world.planted.scratch().write("host/perf-42.map", "1000 10 from the map\n"),
+                 written);
   const bool is_doubtful = has_clock && written > -10;
   CHECK(name_at(world.find(recording), 0x1000) ==
         (is_doubtful ? "from the map|guessed-owner" : "from the map|"));
@@ -150,7 +161,7 @@ TEST_CASE("a guess requires each of its conditions", "[owners]") {
     why = "it has 2 names (hard links)";
   }
   SECTION("written after the process started") {
-    set_time(map, -40);
+    world.set_time(map, -40);
     why = "cannot use " + map + ": it is older than the process";
   }
   SECTION("not changed after the process ended") {
@@ -159,7 +170,7 @@ TEST_CASE("a guess requires each of its conditions", "[owners]") {
   }
   SECTION("not changed after the process ended, even with an earlier modification time") {
     recording = world.recording({.exit = -10});
-    set_time(map, -20);
+    world.set_time(map, -20);
     why = "it was changed after the process was last seen";
   }
   CHECK(world.find(recording) == nullptr);

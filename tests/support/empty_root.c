@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT
    Loaded with LD_PRELOAD, it lets a process see the file system as in an empty root that has only
    the folder the process starts in, at the same path. Elsewhere no file, program, user, process or
-   network exists. run.py uses it, so that the result of a golden case does not depend on the
-   machine.
+   network exists. golden/run.py and unit/run.py use it, so that the result of a case does not
+   depend on the machine.
 
-   What remains visible is what the process itself needs: /dev/null and a few more devices, and its
-   own /proc/self. "/", /proc, /dev and the folders above the scratch folder exist, and are empty.
-   Only calls of this process's code are changed: what the dynamic loader and the C library open
-   inside is not.
+   EMPTY_ROOT_FOLDER is an empty folder. EMPTY_ROOT_INPUTS may have more files and folders, with ":"
+   between them, which can be read and not changed.
+
+   What remains visible is what the process itself needs: /dev/null and a few more devices, and the
+   part of /proc of the processes of its session, which the runner begins. A file in /tmp is visible
+   if its name has the number of such a process, as in perf-42.map. "/", /proc, /dev, /tmp and the
+   folders above what is visible exist, and are empty. Only calls of this process's code are
+   changed: what the dynamic loader and the C library open inside is not.
 
    see_outside.c tries each function. A function that the program begins to use, and that takes a
    path, belongs here and there. */
@@ -44,6 +48,8 @@ enum { kMax = 4096, kMaxLinks = 40 };
 
 static char scratch[kMax];      /* the folder that is visible */
 static char empty_folder[kMax]; /* what the folders above look like */
+static pid_t session;
+static char inputs[kMax]; /* absolute paths, each with a NUL at its end, and one more */
 
 __attribute__((constructor)) static void start(void) {
   const char* const folder = getenv("EMPTY_ROOT_FOLDER");
@@ -54,6 +60,22 @@ __attribute__((constructor)) static void start(void) {
     _exit(125);
   }
   strcpy(empty_folder, folder);
+  session = getsid(0);
+  const char* const more = getenv("EMPTY_ROOT_INPUTS");
+  if (more == NULL || strlen(more) >= kMax - 1) return;
+  strcpy(inputs, more);
+  for (char* end = inputs; (end = strchr(end, ':')) != NULL;) *end++ = 0;
+}
+
+/* Processes: those of the session at the start, and children that left it. */
+static int is_own(pid_t pid) {
+  siginfo_t state;
+  const int error = errno;
+  const int result =
+      pid > 0 && (getsid(pid) == session ||
+                  waitid(P_PID, (id_t)pid, &state, WEXITED | WNOHANG | WNOWAIT) == 0);
+  errno = error;
+  return result;
 }
 
 /* Paths. */
@@ -63,21 +85,41 @@ static int is_below(const char* path, const char* folder) {
   return strncmp(path, folder, length) == 0 && (path[length] == '/' || path[length] == 0);
 }
 
+/* Whether PATH is an input or below one, or, with ABOVE, a folder above one. */
+static int is_input(const char* path, int above) {
+  for (const char* input = inputs; *input != 0; input += strlen(input) + 1)
+    if (above ? is_below(input, path) && strcmp(input, path) != 0 : is_below(path, input)) return 1;
+  return 0;
+}
+
 /* A folder that exists, and is empty. */
 static int is_empty_folder(const char* path) {
   return path[1] == 0 || strcmp(path, "/proc") == 0 || strcmp(path, "/dev") == 0 ||
-         (is_below(scratch, path) && strcmp(scratch, path) != 0) ||
-         (is_below(empty_folder, path) && strcmp(empty_folder, path) != 0);
+         strcmp(path, "/tmp") == 0 || (is_below(scratch, path) && strcmp(scratch, path) != 0) ||
+         (is_below(empty_folder, path) && strcmp(empty_folder, path) != 0) || is_input(path, 1);
 }
 
-/* The part after /proc/self, or NULL. */
+/* The part after /proc/self or /proc/PID of an own process, or NULL. */
 static const char* in_own_proc(const char* path) {
-  char own[32];
-  const char* const names[] = {own, "/proc/self", "/proc/thread-self"};
-  snprintf(own, sizeof own, "/proc/%d", (int)getpid());
+  static const char* const names[] = {"/proc/self", "/proc/thread-self"};
+  if (strncmp(path, "/proc/", 6) != 0) return NULL;
   for (size_t i = 0; i < sizeof names / sizeof *names; ++i)
     if (is_below(path, names[i])) return path + strlen(names[i]);
-  return NULL;
+  char* end;
+  const long pid = path[6] >= '1' && path[6] <= '9' ? strtol(path + 6, &end, 10) : 0;
+  return pid > 0 && (*end == '/' || *end == 0) && is_own((pid_t)pid) ? end : NULL;
+}
+
+/* A file in /tmp that belongs to an own process by its name. */
+static int is_named_after_own(const char* path) {
+  if (strncmp(path, "/tmp/", 5) != 0 || strchr(path + 5, '/') != NULL) return 0;
+  for (const char* at = path + 5; *at != 0; ++at) {
+    if (*at < '1' || *at > '9') continue;
+    char* end;
+    if (is_own((pid_t)strtol(at, &end, 10))) return 1;
+    at = end - 1;
+  }
+  return 0;
 }
 
 static int is_device(const char* path) {
@@ -89,7 +131,8 @@ static int is_device(const char* path) {
 }
 
 static int is_visible(const char* path) {
-  return is_below(path, scratch) || is_below(path, empty_folder) || in_own_proc(path) != NULL;
+  return is_below(path, scratch) || is_below(path, empty_folder) || in_own_proc(path) != NULL ||
+         is_input(path, 0) || is_named_after_own(path);
 }
 
 static int append(char* path, size_t* length, const char* name, size_t size) {
@@ -175,9 +218,11 @@ static int resolve(int at, const char* path, int follow, char* found) {
   return is_visible(found) || is_device(found) || is_empty_folder(found);
 }
 
+enum { kReads, kOpensPath, kWrites, kChanges };
+
 /* The path to use instead of PATH: itself, the empty folder, or NULL with errno if it does not
- * exist. */
-static const char* seen(int at, const char* path, int follow) {
+ * exist, or cannot be changed. */
+static const char* usable(int at, const char* path, int follow, int how) {
   char found[kMax];
   if (path == NULL) errno = EFAULT;
   if (path == NULL || path[0] == 0) return path;
@@ -185,15 +230,33 @@ static const char* seen(int at, const char* path, int follow) {
     errno = ENOENT;
     return NULL;
   }
-  return !is_visible(found) && is_empty_folder(found) ? empty_folder : path;
+  const int is_empty = !is_visible(found) && is_empty_folder(found);
+  const int is_fixed = is_input(found, 0) && !is_below(found, scratch);
+  if ((how == kChanges && is_empty) || (how >= kWrites && is_fixed)) {
+    errno = EROFS;
+    return NULL;
+  }
+  /* A descriptor of a path shows nothing of the folder, and its place is needed to go on. */
+  return is_empty && how != kOpensPath ? empty_folder : path;
+}
+
+static const char* seen(int at, const char* path, int follow) {
+  return usable(at, path, follow, kReads);
 }
 
 /* The same for calls that change the file: what is above the scratch folder cannot be changed. */
 static const char* changed(int at, const char* path, int follow) {
-  const char* const used = seen(at, path, follow);
-  if (used != empty_folder) return used;
-  errno = EROFS;
-  return NULL;
+  return usable(at, path, follow, kChanges);
+}
+
+/* The same for open() with these flags. */
+static const char* opened(int at, const char* path, int flags) {
+  const int writes = (flags & (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC)) != 0;
+  if ((flags & O_TMPFILE) == O_TMPFILE) return changed(at, path, 1);
+  return usable(at, path, (flags & O_NOFOLLOW) == 0,
+                flags & O_PATH ? kOpensPath
+                : writes       ? kWrites
+                               : kReads);
 }
 
 /* Functions. */
@@ -223,7 +286,7 @@ static const char* changed(int at, const char* path, int follow) {
     const int has_mode = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE; \
     const mode_t mode = has_mode ? va_arg(more, mode_t) : 0;                         \
     va_end(more);                                                                    \
-    path = seen(at, path, (flags & O_NOFOLLOW) == 0);                                \
+    path = opened(at, path, flags);                                                  \
     if (path == NULL) return -1;                                                     \
     return NEXT(name)(__VA_ARGS__, mode);                                            \
   }
@@ -253,12 +316,15 @@ LOOK(ssize_t, __readlinkat_chk, (int at, const char* path, char* to, size_t size
 
 CHANGE(creat, (const char* path, mode_t mode), AT_FDCWD, 1, path, mode)
 CHANGE(creat64, (const char* path, mode_t mode), AT_FDCWD, 1, path, mode)
-LOOK(FILE*, fopen, (const char* path, const char* mode), NULL, AT_FDCWD, 1, path, mode)
-LOOK(FILE*, fopen64, (const char* path, const char* mode), NULL, AT_FDCWD, 1, path, mode)
-LOOK(FILE*, freopen, (const char* path, const char* mode, FILE* file), NULL, AT_FDCWD, 1, path,
-     mode, file)
-LOOK(FILE*, freopen64, (const char* path, const char* mode, FILE* file), NULL, AT_FDCWD, 1, path,
-     mode, file)
+#define FOPEN(name, parameters, ...)                                                   \
+  FILE* name parameters {                                                              \
+    path = usable(AT_FDCWD, path, 1, strpbrk(mode, "wa+") != NULL ? kWrites : kReads); \
+    return path == NULL ? NULL : NEXT(name)(__VA_ARGS__);                              \
+  }
+FOPEN(fopen, (const char* path, const char* mode), path, mode)
+FOPEN(fopen64, (const char* path, const char* mode), path, mode)
+FOPEN(freopen, (const char* path, const char* mode, FILE* file), path, mode, file)
+FOPEN(freopen64, (const char* path, const char* mode, FILE* file), path, mode, file)
 LOOK(DIR*, opendir, (const char* path), NULL, AT_FDCWD, 1, path)
 LOOK(int, chdir, (const char* path), -1, AT_FDCWD, 1, path)
 
@@ -272,13 +338,6 @@ LOOK(int, fstatat64, (int at, const char* path, struct stat64* facts, int flags)
      FOLLOWS(flags), at, path, facts, flags)
 LOOK(int, statx, (int at, const char* path, int flags, unsigned mask, struct statx* facts), -1, at,
      FOLLOWS(flags), at, path, flags, mask, facts)
-LOOK(int, statfs, (const char* path, struct statfs* facts), -1, AT_FDCWD, 1, path, facts)
-LOOK(int, statfs64, (const char* path, struct statfs64* facts), -1, AT_FDCWD, 1, path, facts)
-LOOK(int, statvfs, (const char* path, struct statvfs* facts), -1, AT_FDCWD, 1, path, facts)
-LOOK(int, statvfs64, (const char* path, struct statvfs64* facts), -1, AT_FDCWD, 1, path, facts)
-LOOK(int, access, (const char* path, int mode), -1, AT_FDCWD, 1, path, mode)
-LOOK(int, faccessat, (int at, const char* path, int mode, int flags), -1, at, FOLLOWS(flags), at,
-     path, mode, flags)
 LOOK(ssize_t, readlink, (const char* path, char* to, size_t size), -1, AT_FDCWD, 0, path, to, size)
 LOOK(ssize_t, readlinkat, (int at, const char* path, char* to, size_t size), -1, at, 0, at, path,
      to, size)
@@ -290,6 +349,18 @@ LOOK(ssize_t, lgetxattr, (const char* path, const char* name, void* to, size_t s
      0, path, name, to, size)
 LOOK(int, inotify_add_watch, (int fd, const char* path, uint32_t mask), -1, AT_FDCWD, 1, fd, path,
      mask)
+
+/* Folders that are shown as empty can only be read. */
+int access(const char* path, int mode) { return faccessat(AT_FDCWD, path, mode, 0); }
+int faccessat(int at, const char* path, int mode, int flags) {
+  path = usable(at, path, FOLLOWS(flags), mode & W_OK ? kChanges : kReads);
+  return path == NULL ? -1 : NEXT(faccessat)(at, path, mode, flags);
+}
+/* Their file system is that of the machine. */
+CHANGE(statfs, (const char* path, struct statfs* facts), AT_FDCWD, 1, path, facts)
+CHANGE(statfs64, (const char* path, struct statfs64* facts), AT_FDCWD, 1, path, facts)
+CHANGE(statvfs, (const char* path, struct statvfs* facts), AT_FDCWD, 1, path, facts)
+CHANGE(statvfs64, (const char* path, struct statvfs64* facts), AT_FDCWD, 1, path, facts)
 
 CHANGE(mkdir, (const char* path, mode_t mode), AT_FDCWD, 0, path, mode)
 CHANGE(mkdirat, (int at, const char* path, mode_t mode), at, 0, at, path, mode)
@@ -340,8 +411,18 @@ TEMPORARY(int, mkostemp64, -1, (char* path, int flags), path, flags)
 
 /* Programs. A name without a slash is looked for in PATH, where an empty root has nothing. */
 
+/* The kernel would look for the interpreter of a script outside. */
+static int is_script(const char* file) {
+  char begin[2] = "";
+  const int fd = (int)syscall(SYS_openat, AT_FDCWD, file, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  const int is_one = fd >= 0 && read(fd, begin, 2) == 2 && begin[0] == '#' && begin[1] == '!';
+  if (fd >= 0) close(fd);
+  return is_one;
+}
+
 static int runs(const char* file) {
-  if (strchr(file, '/') != NULL) return seen(AT_FDCWD, file, 1) != NULL;
+  if (strchr(file, '/') != NULL && seen(AT_FDCWD, file, 1) == NULL) return 0;
+  if (strchr(file, '/') != NULL && !is_script(file)) return 1;
   errno = ENOENT;
   return 0;
 }
@@ -354,6 +435,22 @@ int execvp(const char* file, char* const* arguments) { return execve(file, argum
 int execvpe(const char* file, char* const* arguments, char* const* environment) {
   return execve(file, arguments, environment);
 }
+/* The arguments of execl() and its kin, and what follows them, after FIRST. */
+#define LISTED(name, environment_of)                            \
+  int name(const char* file, const char* first, ...) {          \
+    char* arguments[64] = {(char*)first};                       \
+    va_list more;                                               \
+    va_start(more, first);                                      \
+    for (size_t i = 1; i < 63 && arguments[i - 1] != NULL; ++i) \
+      arguments[i] = va_arg(more, char*);                       \
+    char* const* const environment = environment_of;            \
+    va_end(more);                                               \
+    return execve(file, arguments, environment);                \
+  }
+LISTED(execl, environ)
+LISTED(execlp, environ)
+LISTED(execle, va_arg(more, char* const*))
+
 #define SPAWN(name)                                                                 \
   int name(pid_t* pid, const char* file, const posix_spawn_file_actions_t* actions, \
            const posix_spawnattr_t* attributes, char* const* arguments,             \
@@ -380,13 +477,6 @@ void* dlopen(const char* file, int flags) {
   return is_loaded ? NEXT(dlopen)(file, flags) : NEXT(dlopen)("/nonexistent", flags);
 }
 
-/* Processes: this one and its children. */
-
-static int is_own(pid_t pid) {
-  siginfo_t state;
-  return pid == getpid() || waitid(P_PID, (id_t)pid, &state, WEXITED | WNOHANG | WNOWAIT) == 0;
-}
-
 int kill(pid_t pid, int signal) {
   if (pid > 0 && !is_own(pid)) {
     errno = ESRCH;
@@ -405,11 +495,22 @@ long syscall(long number, ...) {
   if (number == SYS_openat2) {
     /* Inside a directory that is visible, the kernel stays in it. */
     const struct open_how* const how = (const struct open_how*)a[2];
-    const int stays = (how->resolve & (RESOLVE_IN_ROOT | RESOLVE_BENEATH)) != 0;
-    const char* const path =
-        seen((int)a[0], stays ? "." : (const char*)a[1], (how->flags & O_NOFOLLOW) == 0);
+    const char* path = (const char*)a[1];
+    char place[kMax];
+    char at_root[kMax];
+    if ((how->resolve & (RESOLVE_IN_ROOT | RESOLVE_BENEATH)) == 0) {
+      path = opened((int)a[0], path, (int)how->flags);
+      a[1] = (long)path;
+    } else if (!resolve((int)a[0], ".", 1, place)) {
+      errno = ENOENT;
+      path = NULL;
+    } else if (!is_visible(place)) {
+      const int size = snprintf(at_root, sizeof at_root, "%s/%s", place, path);
+      const int is_usable = size < kMax;
+      path = is_usable ? opened(AT_FDCWD, at_root, (int)how->flags) : NULL;
+      if (!is_usable) errno = ENOENT;
+    }
     if (path == NULL) return -1;
-    if (!stays) a[1] = (long)path;
   } else if (number == SYS_pidfd_open && !is_own((pid_t)a[0])) {
     errno = ESRCH;
     return -1;
@@ -436,6 +537,12 @@ static int reaches(const struct sockaddr* address) {
 
 int connect(int fd, const struct sockaddr* address, socklen_t size) {
   return reaches(address) ? NEXT(connect)(fd, address, size) : -1;
+}
+int bind(int fd, const struct sockaddr* address, socklen_t size) {
+  const char* const path = ((const struct sockaddr_un*)address)->sun_path;
+  if (address->sa_family == AF_UNIX && path[0] != 0 && changed(AT_FDCWD, path, 0) == NULL)
+    return -1;
+  return NEXT(bind)(fd, address, size);
 }
 ssize_t sendto(int fd, const void* data, size_t length, int flags, const struct sockaddr* address,
                socklen_t size) {

@@ -41,11 +41,20 @@ char* __realpath_chk(const char* path, char* to, size_t size);
 #define WORKS(call) SEES(#call, (call) == 0)
 #define FINDS(call) SEES(#call, (call) != NULL)
 
+static int binds(const char* path) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  strncpy(address.sun_path, path, sizeof address.sun_path - 1);
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int bound = bind(fd, (struct sockaddr*)&address, sizeof address) == 0;
+  close(fd);
+  return bound;
+}
+
 static int starts(const char* program, int which) {
   char* const arguments[] = {(char*)program, NULL};
   int status = -1;
   pid_t pid = -1;
-  if (which >= 4) {
+  if (which == 4 || which == 5) {
     const int error = which == 4 ? posix_spawn(&pid, program, NULL, NULL, arguments, environ)
                                  : posix_spawnp(&pid, program, NULL, NULL, arguments, environ);
     if (error != 0) return 0;
@@ -56,6 +65,9 @@ static int starts(const char* program, int which) {
       if (which == 1) execv(program, arguments);
       if (which == 2) execvp(program, arguments);
       if (which == 3) execvpe(program, arguments, environ);
+      if (which == 6) execl(program, program, NULL);
+      if (which == 7) execlp(program, program, NULL);
+      if (which == 8) execle(program, program, NULL, environ);
       _exit(99);
     }
   }
@@ -146,6 +158,8 @@ static void change(const char* file, const char* folder) {
   WORKS(rename(fresh(folder, "link1"), fresh(folder, "renamed1")));
   WORKS(renameat(AT_FDCWD, fresh(folder, "link2"), AT_FDCWD, fresh(folder, "renamed2")));
   WORKS(renameat2(AT_FDCWD, fresh(folder, "renamed2"), AT_FDCWD, fresh(folder, "renamed3"), 0));
+  SEES("bind", binds(fresh(folder, "bound")));
+  OPENS(open(folder, O_TMPFILE | O_WRONLY, 0600));
   WORKS(unlink(fresh(folder, "renamed1")));
   WORKS(unlinkat(AT_FDCWD, fresh(folder, "renamed3"), 0));
   WORKS(remove(fresh(folder, "symlink")));
@@ -153,9 +167,10 @@ static void change(const char* file, const char* folder) {
 }
 
 static void look_further(const char* program, const char* path, int port, pid_t pid) {
-  static const char* const names[] = {"execve",  "execv",       "execvp",
-                                      "execvpe", "posix_spawn", "posix_spawnp"};
-  for (int i = 0; i < 6; ++i) SEES(names[i], starts(program, i));
+  static const char* const names[] = {"execve",       "execv", "execvp", "execvpe", "posix_spawn",
+                                      "posix_spawnp", "execl", "execlp", "execle"};
+  for (int i = 0; i < 9; ++i) SEES(names[i], starts(program, i));
+  SEES("execve of a script", starts("./script", 0));
   WORKS(system("exit 0"));
   FILE* const pipe = popen("exit 0", "r");
   SEES("popen", pipe != NULL && pclose(pipe) == 0);
