@@ -32,6 +32,8 @@ import sys
 import xml.etree.ElementTree
 from typing import NamedTuple
 
+import sanitizer_report
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TIERS = {"first": "release", "live": "release", "asan": "asan", "tsan": "tsan"}  # and their builds
 MAX_RUNS = 3
@@ -120,11 +122,9 @@ def with_system_python(path, folder):
 
 def test_environment(build):
     # Undefined behaviour is reported with the stack; see cmake/flags.cmake.
-    # clang's sanitizers find lines with a program: addr2line is in binutils, which g++ needs.
-    symbolizer = f"external_symbolizer_path={shutil.which('addr2line')}"
     # Keeping stack frames after their return takes a quarter of the time; gcc's default is off, too.
-    environment = {"ASAN_OPTIONS": f"handle_sigill=1:detect_stack_use_after_return=0:{symbolizer}",
-                   "TSAN_OPTIONS": symbolizer}
+    environment = {"ASAN_OPTIONS": f"handle_sigill=1:detect_stack_use_after_return=0:{sanitizer_report.OPTIONS}",
+                   "TSAN_OPTIONS": sanitizer_report.OPTIONS}
     # With UPDATE_GOLDEN and similar variables, a test writes its expectations and passes.
     environment |= {name: value for name, value in os.environ.items() if not name.startswith("UPDATE_")}
     environment["PATH"] = with_system_python(environment["PATH"], build / "python")
@@ -140,7 +140,11 @@ def run_ctest(tier, tests, results, arguments):
     command = ["ctest", "--test-dir", build, "--output-on-failure", "--timeout", "900", "--no-tests=error",
                "--test-output-size-passed", MAX_OUTPUT, "--test-output-size-failed", MAX_OUTPUT,
                "--output-junit", results, "-R", f"^({names})$", *arguments]
-    return subprocess.run([shutil.which("ctest"), *command[1:]], env=test_environment(build)).returncode
+    options = {"args": [shutil.which("ctest"), *command[1:]], "env": test_environment(build)}
+    if TIERS[tier] == "release":
+        return subprocess.run(**options).returncode
+    with subprocess.Popen([sys.executable, "-B", sanitizer_report.__file__], stdin=subprocess.PIPE) as report:
+        return subprocess.run(**options, stdout=report.stdin, stderr=subprocess.STDOUT).returncode
 
 
 def read_results(path):

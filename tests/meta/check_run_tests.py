@@ -70,7 +70,7 @@ class Tree:
         self.build.mkdir(parents=True)
         (root / "scripts").mkdir()
         (root / "tests").mkdir()
-        for name in ("run_tests.py", "soak.py"):
+        for name in ("run_tests.py", "sanitizer_report.py", "soak.py"):
             shutil.copy(SCRIPTS / name, root / "scripts")
         (root / "tests/tiers.txt").write_text(TIERS)
 
