@@ -3,6 +3,7 @@
 """Runs the tests of a tier and counts them: run_tests.py run TIER [-j N] [CTEST-ARGUMENT...]
                                           run_tests.py summary TIER...
                                           run_tests.py tiers [BUILD]
+                                          run_tests.py programs TIER
 
 tests/tiers.txt lists the tests of a tier. `run` runs them with ctest, and exits with status 1 if a test failed. A test
 of the tier `live` that had too few samples or missed a state prints "try again: REASON"; it is run again, alone, at
@@ -15,6 +16,8 @@ many cases prints "cases: N passed, M failed". It counts as N + M tests, and fai
 
 `tiers` prints the tiers of each test of a build. It exits with status 1 if a test has no row in tests/tiers.txt, or a
 row for this build has no test.
+
+`programs` prints what has to be built for the tests of a tier: the files in their commands that the build makes.
 
 Tests use the system's Python: apt installs the modules that they import, and a version manager's python3 is a script
 that starts slowly.
@@ -29,12 +32,16 @@ import sys
 import xml.etree.ElementTree
 from typing import NamedTuple
 
+import sanitizer_report
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TIERS = {"first": "release", "live": "release", "asan": "asan", "tsan": "tsan"}  # and their builds
 MAX_RUNS = 3
 MAX_OUTPUT = "100000000"  # bytes: ctest drops the end of a longer output, with the counts
 SKIPPED = re.compile(r"^\s*skipped(?: in part)?: (.*)$", re.M)
 TRY_AGAIN = re.compile(r"^try again: .*\s*\Z", re.M)  # the last line: what comes after it is another failure
+ADDED = re.compile(r"^add_test\((?:\[=*\[)?([^\s\]]+)(?:\]=*\])? (.*)\)$", re.M)
+QUOTED = re.compile(r'"([^"]*)"')
 CASES = re.compile(r"^cases: (\d+) passed, (\d+) failed$", re.M)
 
 
@@ -87,6 +94,20 @@ def tests_of_tier(tier):
     return [test for test in tests_of_build(build_directory(tier)) if tier in rows.get(row_of(test, rows), ())]
 
 
+def programs_of_tier(tier):
+    """Paths in the build directory. From the files that CMake writes for ctest, because ctest prints no command of a
+    test whose program does not exist yet."""
+    build, tests = build_directory(tier), set(tests_of_tier(tier))
+    listed = subprocess.run(["ninja", "-C", build, "-t", "targets", "all"], capture_output=True, text=True, check=True)
+    built = {line.rpartition(": ")[0] for line in listed.stdout.splitlines()}
+    words = set()
+    for path in build.rglob("CTestTestfile.cmake"):
+        for name, command in ADDED.findall(path.read_text()):
+            if name in tests:
+                words.update(QUOTED.findall(command))
+    return sorted(built & {word.removeprefix(f"{build}/") for word in words})
+
+
 def with_system_python(path, folder):
     """PATH, preceded by a folder in which python3 is the system's."""
     python = pathlib.Path("/usr/bin/python3")
@@ -101,7 +122,9 @@ def with_system_python(path, folder):
 
 def test_environment(build):
     # Undefined behaviour is reported with the stack; see cmake/flags.cmake.
-    environment = {"ASAN_OPTIONS": "handle_sigill=1"}
+    # Keeping stack frames after their return takes a quarter of the time; gcc's default is off, too.
+    environment = {"ASAN_OPTIONS": f"handle_sigill=1:detect_stack_use_after_return=0:{sanitizer_report.OPTIONS}",
+                   "TSAN_OPTIONS": sanitizer_report.OPTIONS}
     # With UPDATE_GOLDEN and similar variables, a test writes its expectations and passes.
     environment |= {name: value for name, value in os.environ.items() if not name.startswith("UPDATE_")}
     environment["PATH"] = with_system_python(environment["PATH"], build / "python")
@@ -117,7 +140,11 @@ def run_ctest(tier, tests, results, arguments):
     command = ["ctest", "--test-dir", build, "--output-on-failure", "--timeout", "900", "--no-tests=error",
                "--test-output-size-passed", MAX_OUTPUT, "--test-output-size-failed", MAX_OUTPUT,
                "--output-junit", results, "-R", f"^({names})$", *arguments]
-    return subprocess.run([shutil.which("ctest"), *command[1:]], env=test_environment(build)).returncode
+    options = {"args": [shutil.which("ctest"), *command[1:]], "env": test_environment(build)}
+    if TIERS[tier] == "release":
+        return subprocess.run(**options).returncode
+    with subprocess.Popen([sys.executable, "-B", sanitizer_report.__file__], stdin=subprocess.PIPE) as report:
+        return subprocess.run(**options, stdout=report.stdin, stderr=subprocess.STDOUT).returncode
 
 
 def read_results(path):
@@ -261,6 +288,9 @@ def main():
         return summary(words)
     if command == "tiers" and len(words) < 2:
         return print_tiers(pathlib.Path(*words).resolve() if words else build_directory("first"))
+    if command == "programs" and len(words) == 1 and words[0] in TIERS:
+        print(*programs_of_tier(words[0]))
+        return 0
     return __doc__
 
 

@@ -6,7 +6,7 @@
 # Exit status 77: perf is not installed, or may not record.
 set -eu
 interpreter=$(readlink -f "$1") program=$(readlink -f "$2")
-ASAN_OPTIONS=detect_leaks=0 # closures in reference cycles are never freed
+ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 # closures in reference cycles are never freed
 export ASAN_OPTIONS
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -70,7 +70,7 @@ class Tree:
         self.build.mkdir(parents=True)
         (root / "scripts").mkdir()
         (root / "tests").mkdir()
-        for name in ("run_tests.py", "soak.py"):
+        for name in ("run_tests.py", "sanitizer_report.py", "soak.py"):
             shutil.copy(SCRIPTS / name, root / "scripts")
         (root / "tests/tiers.txt").write_text(TIERS)
 
@@ -151,6 +151,15 @@ def check_tiers(tree):
     shutil.copytree(tree.build, tree.root / "build/asan")
     status, lines = tree.run("tiers", tree.root / "build/asan")
     assert status == 1 and lines[-1] == "tests/tiers.txt: no test is named hostile or hostile.*", lines
+
+
+def check_programs(tree):
+    (tree.build / "build.ninja").write_text("rule touch\n  command = touch $out\n" + "".join(
+        f"build {file}: touch\n" for file in ("tool", "folder/other", "unused")))
+    build = tree.build.resolve()
+    tree.has(f'add_test([=[good]=] "{build}/tool" "{build}/scratch")\nadd_test(many "/bin/sh" "{build}/folder/other")\n'
+             f'add_test(later "{build}/unused")\n')
+    assert tree.run("programs", "first") == (0, ["folder/other tool"])
 
 
 def check_environment(tree, programs):
@@ -246,6 +255,7 @@ with tempfile.TemporaryDirectory() as scratch:
     check_counts(own)
     check_again(own)
     check_tiers(own)
+    check_programs(own)
     check_environment(own, own.root / "bin")
     check_soak(own)
     check_signals(own)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Compares the lists of docs/design.md, "Five operations, file by file", with the files that execute.
 
-check_operations.py BUILD: a build with line tables (-g1) of the whole tree. Each operation runs once; a
+check_operations.py BUILD PROGRAM RESOLVE RESOLVE_AT RUNTIME: a build with line tables (-g1) of the libraries, and in
+it the program and three examples. Each operation runs once; a
 source file of ours whose code executes must be in its list, or in the first list, of what they all
 share; and every file of a list must execute. A header may stand in for its .cpp file, and the other way
 round: they are read together. The number of .cpp files of a list, and of headers without one, must not
@@ -64,20 +65,18 @@ def bad_lists(lists, limits):
                   for title, limit in limits.items() if len(lists.get(title, ())) > limit]
 
 
-def operations(build, scratch):
-    program = f"{build}/apps/perfmap/perfmap"
-    examples = f"{build}/tests/operations/operation"
+def operations(program, resolve, resolve_at, runtime, scratch):
     map_file = f"{scratch}/perf-42.map"
     pathlib.Path(map_file).write_text(MAP)
     dump = str(ROOT / "tests/wild/node/jit-683-samples.dump")
     recording = str(ROOT / "tests/wild/tally/perf.data")
     return {
         "An address becomes a printed answer": [program, "resolve", "1028", "--map", map_file],
-        "A line of a map becomes a part of the index": [f"{examples}_resolve", map_file, "1028"],
-        "A record of a jitdump becomes an answer at a time": [f"{examples}_resolve_at", dump, *at_of(dump)],
+        "A line of a map becomes a part of the index": [resolve, map_file, "1028"],
+        "A record of a jitdump becomes an answer at a time": [resolve_at, dump, *at_of(dump)],
         "A sample of perf becomes a folded line":
             [program, "stacks", recording, "--symfs", str(ROOT / "tests/wild/tally"), "--format", "folded"],
-        "perfmap_state_write_entry() becomes a write(2)": [f"{examples}_runtime"],
+        "perfmap_state_write_entry() becomes a write(2)": [runtime],
     }
 
 
@@ -92,13 +91,13 @@ def at_of(dump):
     return f"{address + 1:x}", str(time + 1)
 
 
-def check(build):
+def check(build, programs):
     lists = lists_of_design()
     shared = {stem(path) for path in lists[SHARED]}
     bad, used = bad_lists(lists, LIMITS), set()
     libraries = [str(path) for path in pathlib.Path(build).glob("lib/**/*.so")]
     with tempfile.TemporaryDirectory() as scratch:
-        for title, command in operations(build, scratch).items():
+        for title, command in operations(*programs, scratch).items():
             files, status, pid = executed_files(command, [command[0], *libraries], ROOT)
             pathlib.Path(f"/tmp/perf-{pid}.map").unlink(missing_ok=True)  # of examples/runtime.c
             files = {path for path in files if path.startswith(("lib/", "apps/"))}
@@ -125,7 +124,7 @@ def main():
         print("needs llvm-dwarfdump and x86-64")
         return 77
     try:
-        return check(sys.argv[1])
+        return check(sys.argv[1], sys.argv[2:])
     except PermissionError as error:
         print(f"programs cannot be traced here: {error}")
         return 77

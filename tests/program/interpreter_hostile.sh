@@ -4,7 +4,7 @@
 # Each must end within a minute of processor time, with the expected status and last line of output.
 set -eu
 interpreter=$(readlink -f "$1")
-ASAN_OPTIONS=detect_leaks=0 # closures in reference cycles are never freed
+ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 # closures in reference cycles are never freed
 export ASAN_OPTIONS
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -26,7 +26,7 @@ using test::write_entry;
 
 constexpr int kThreads = 8;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kForks = 150;
+constexpr int kForks = 50;  // each copies the page tables of the shadow memory
 constexpr int kInheritingForks = kForks;
 #else
 constexpr int kForks = 1000;

@@ -32,6 +32,11 @@ using test::wait_for;
 using Names = std::vector<std::string>;
 
 constexpr int kThreads = 3;
+#ifdef __SANITIZE_ADDRESS__
+constexpr int kKills = 2;  // for each size of the buffer
+#else
+constexpr int kKills = 5;
+#endif
 using Counts = std::array<std::atomic<std::uint64_t>, kThreads>;
 
 Names names_of(int thread, std::size_t count) {
@@ -69,7 +74,7 @@ TEST_CASE("SIGKILL loses at most the last events that each thread has buffered",
   const auto buffer = GENERATE(1U, 100U, 4096U);
   auto* const counts = static_cast<Counts*>(
       ::mmap(nullptr, sizeof(Counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  for (int round = 0; round < 5; ++round) {
+  for (int round = 0; round < kKills; ++round) {
     const Scratch scratch;
     for (auto& count : *counts) count = 0;
     const pid_t child = ::fork();

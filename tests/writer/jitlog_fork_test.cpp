@@ -25,6 +25,12 @@ using test::wait_for;
 
 using Names = std::vector<std::string>;
 
+#ifdef __SANITIZE_ADDRESS__
+constexpr int kForks = 15;  // while threads record
+#else
+constexpr int kForks = 60;
+#endif
+
 std::string log_of(const Scratch& scratch, pid_t pid) {
   return scratch / ("jit-" + std::to_string(pid) + ".log");
 }
@@ -161,7 +167,7 @@ TEST_CASE("logs of children are whole even if threads of the parent record at th
       }
     });
   }
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < kForks; ++i) {
     allowed += 300;
     const std::uint64_t before = recorded;
     const pid_t child = ::fork();
@@ -200,7 +206,7 @@ TEST_CASE("after a bare clone, a child does not wait for locks that the parent's
   std::thread flusher([&] {
     while (!done) static_cast<void>(log.flush());
   });
-  for (int i = 0; i < 50; ++i) {
+  for (int i = 0; i < kForks; ++i) {
     REQUIRE(in_child([&] { return log.enter(loop) == 0 && log.flush() ? 0 : 1; }, bare_clone) == 0);
   }
   done = true;
