@@ -37,6 +37,7 @@ import sanitizer_report
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TIERS = {"first": "release", "live": "release", "asan": "asan", "tsan": "tsan"}  # and their builds
 MAX_RUNS = 3
+MAX_REPORTS = 10  # printed
 MAX_OUTPUT = "100000000"  # bytes: ctest drops the end of a longer output, with the counts
 SKIPPED = re.compile(r"^\s*skipped(?: in part)?: (.*)$", re.M)
 TRY_AGAIN = re.compile(r"^try again: .*\s*\Z", re.M)  # the last line: what comes after it is another failure
@@ -120,14 +121,27 @@ def with_system_python(path, folder):
     return f"{folder}:{path}"
 
 
-def test_environment(build):
-    # Undefined behaviour is reported with the stack; see cmake/flags.cmake.
-    # Keeping stack frames after their return takes a quarter of the time; gcc's default is off, too.
-    environment = {"ASAN_OPTIONS": f"handle_sigill=1:detect_stack_use_after_return=0:{sanitizer_report.OPTIONS}",
-                   "TSAN_OPTIONS": sanitizer_report.OPTIONS}
+def report_folder(tier):
+    """Of the sanitizers' reports."""
+    return build_directory(tier) / "sanitizer"
+
+
+def sanitizer_options(tier):
+    """A report ends a process by SIGABRT, so that no test takes its status for an answer. Undefined behaviour is reported
+    with the stack; see cmake/flags.cmake. Keeping stack frames after their return takes a quarter of the time; gcc's
+    default is off, too."""
+    options = sanitizer_report.options(report_folder(tier))
+    own = {"ASAN_OPTIONS": f"{options}:abort_on_error=1:handle_sigill=1:detect_stack_use_after_return=0",
+           "TSAN_OPTIONS": options}
+    return {name: f"{os.environ[name]}:{value}" if name in os.environ else value for name, value in own.items()}
+
+
+def test_environment(tier):
     # With UPDATE_GOLDEN and similar variables, a test writes its expectations and passes.
-    environment |= {name: value for name, value in os.environ.items() if not name.startswith("UPDATE_")}
-    environment["PATH"] = with_system_python(environment["PATH"], build / "python")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("UPDATE_")}
+    if TIERS[tier] != "release":
+        environment |= sanitizer_options(tier)
+    environment["PATH"] = with_system_python(environment["PATH"], build_directory(tier) / "python")
     return environment
 
 
@@ -140,11 +154,11 @@ def run_ctest(tier, tests, results, arguments):
     command = ["ctest", "--test-dir", build, "--output-on-failure", "--timeout", "900", "--no-tests=error",
                "--test-output-size-passed", MAX_OUTPUT, "--test-output-size-failed", MAX_OUTPUT,
                "--output-junit", results, "-R", f"^({names})$", *arguments]
-    options = {"args": [shutil.which("ctest"), *command[1:]], "env": test_environment(build)}
-    if TIERS[tier] == "release":
-        return subprocess.run(**options).returncode
-    with subprocess.Popen([sys.executable, "-B", sanitizer_report.__file__], stdin=subprocess.PIPE) as report:
-        return subprocess.run(**options, stdout=report.stdin, stderr=subprocess.STDOUT).returncode
+    if TIERS[tier] != "release":
+        sanitizer_report.start(report_folder(tier))
+    status = subprocess.run([shutil.which("ctest"), *command[1:]], env=test_environment(tier)).returncode
+    sanitizer_report.finish(report_folder(tier))
+    return status
 
 
 def read_results(path):
@@ -205,8 +219,10 @@ def run(tier, arguments):
             break
         print(f"\nrun again, alone: {' '.join(again)}", flush=True)
         run_ctest(tier, again, results_path(tier, number), [])
+    for report in sanitizer_report.reports(report_folder(tier))[:MAX_REPORTS]:
+        print(f"\n{report}:\n{report.read_text(errors='replace').rstrip()}")
     attempts = attempts_of(tier)
-    if any(outcome(runs) == "failed" for runs in attempts.values()):
+    if sanitizer_report.reports(report_folder(tier)) or any(outcome(runs) == "failed" for runs in attempts.values()):
         return 1
     # After runs that were repeated, the status of the first run is outdated. Otherwise ctest itself may have failed.
     return 0 if any(len(runs) > 1 for runs in attempts.values()) else status
@@ -233,19 +249,29 @@ def count(test):
     return passed, max(failed, int(test.status == "failed")), skipped
 
 
+def counted(number, what):
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def failed_run(runs):
     return next(test for test in reversed(runs) if test.status == "failed")
 
 
 def summary(tiers):
-    total, reasons, unstable = [0, 0, 0], {}, []
+    total, failed, reasons, unstable = [0, 0, 0], [], {}, []
     for tier in tiers:
         attempts = attempts_of(tier)
+        reports = sanitizer_report.reports(report_folder(tier))
+        if reports:
+            total[1] += 1
+            failed.append(f"{counted(len(reports), 'report')} of a sanitizer: {report_folder(tier)}")
         if not attempts:
             total[1] += 1
             print(f"{tier}: the tests did not run")
         for name, runs in attempts.items():
             total = [a + b for a, b in zip(total, count(runs[-1] if outcome(runs) != "failed" else failed_run(runs)))]
+            if outcome(runs) == "failed":
+                failed.append(f"{name} ({tier})")
             if outcome(runs) == "unstable":
                 unstable.append((name, runs[:-1]))
             printed = list(dict.fromkeys(SKIPPED.findall(runs[-1].output)))
@@ -259,6 +285,8 @@ def summary(tiers):
     print()
     for reason, where in reasons.items():
         print(f"skipped: {reason} ({', '.join(dict.fromkeys(where))})")
+    for what in failed:
+        print(f"failed: {what}")
     print(f"unstable: {len(unstable)}{''.join(f' {name}' for name, _ in unstable)}")
     print(f"{total[0]} passed, {total[1]} failed, {total[2]} skipped")
     return 1 if total[1] else 0

@@ -1,46 +1,79 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Copies its input, with functions and lines in place of code addresses in the reports of ASan and TSan.
+"""Finds the functions and lines of a sanitizer's report: sanitizer_report.py FILE...
 
-The sanitizers can do this themselves, but with a process of their own, whose pipes a child of fork shares with its
-parent: each waits for the other's answers. run_tests.py uses this script, and sets OPTIONS.
+run_tests.py has ASan and TSan write their reports into files, with addresses only: a test may hide the output of its
+processes, and the symbolizer that a sanitizer starts hangs in a child of fork, which shares it with its parent. After
+the tests, this replaces the addresses in the files.
 """
-import functools
+import os
+import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
-OPTIONS = 'symbolize=0:stack_trace_format="    #%n (%m+%o)"'
-FRAME = re.compile(r"^( *#\d+ )\((/.*)\+(0x[0-9a-f]+)\)$")
+ADDRESS = re.compile(r"\((/[^()\n]*)\+(0x[0-9a-f]+)\)(?: \(BuildId: [0-9a-f]+\))?")
+NEXT_LINE = "\n" + 6 * " "  # and one that llvm-symbolizer prints
 
 
-@functools.cache
-def symbolizer(program):
-    """Started with PROGRAM. Not addr2line: for some functions that clang compiled, it prints a wrong file."""
-    return subprocess.Popen(["llvm-symbolizer-16", "--pretty-print", f"--obj={program}"], stdin=subprocess.PIPE,
-                            stdout=subprocess.PIPE, text=True)
+def options(folder):
+    """For ASAN_OPTIONS and TSAN_OPTIONS. A report in `folder` for each process."""
+    return f'symbolize=0:stack_trace_format="    #%n (%m+%o)":log_path="{folder}/report"'
 
 
-@functools.cache
-def lines_of(program, address):
-    """FUNCTION at FILE:LINE:COLUMN, first the inlined functions."""
+def symbolize(program, addresses):
+    """{address: FUNCTION at FILE:LINE:COLUMN, first of the inlined functions}. Not by addr2line, which prints a wrong file
+    for some functions that clang compiled."""
     try:
-        answers = symbolizer(program)
-        answers.stdin.write(f"{address}\n")
-        answers.stdin.flush()
-    except (FileNotFoundError, BrokenPipeError):
-        return []
-    return [line.strip() for line in iter(answers.stdout.readline, "\n") if line]
+        ran = subprocess.run(["llvm-symbolizer-16", "--pretty-print", f"--obj={program}"], input="\n".join(addresses),
+                             stdout=subprocess.PIPE, text=True, errors="surrogateescape")
+    except FileNotFoundError:
+        return {}
+    answers = ran.stdout.rstrip("\n").split("\n\n")
+    return dict(zip(addresses, answers)) if ran.returncode == 0 and len(answers) == len(addresses) else {}
+
+
+def with_lines(text):
+    wanted = {}
+    for program, address in ADDRESS.findall(text):
+        wanted.setdefault(program, {})[address] = None
+    found = {program: symbolize(program, list(addresses)) for program, addresses in wanted.items()}
+
+    def replaced(match):
+        answer = found[match[1]].get(match[2], "??")
+        if answer.startswith("??"):
+            return f"({match[1]}+{match[2]})"
+        return re.sub(r" at \?\?:0:0$", f" ({match[1]}+{match[2]})", answer, flags=re.M).replace("\n", NEXT_LINE)
+
+    return ADDRESS.sub(replaced, text)
+
+
+def start(folder):
+    """Makes the folder of the reports, which is empty then. Tests also run programs as other users."""
+    folder.mkdir(exist_ok=True)
+    folder.chmod(0o1777)
+    for report in reports(folder):
+        report.unlink()
+
+
+def reports(folder):
+    return sorted(folder.glob("report.*"), key=os.path.getmtime)
+
+
+def finish(folder):
+    """Adds the lines to the reports."""
+    if reports(folder) and not shutil.which("llvm-symbolizer-16"):
+        print("no llvm-symbolizer-16: the reports have addresses")
+    for report in reports(folder):
+        text = with_lines(report.read_text(errors="surrogateescape"))
+        report.write_text(text, errors="surrogateescape")
 
 
 def main():
-    for line in sys.stdin:
-        frame = FRAME.match(line)
-        found = lines_of(frame[2], frame[3]) if frame else []
-        if found and " at ??:" not in found[0]:
-            line = frame[1] + "\n     ".join(found) + "\n"
-        sys.stdout.write(line)
-        sys.stdout.flush()
+    sys.stdout.reconfigure(errors="surrogateescape")
+    for path in sys.argv[1:]:
+        sys.stdout.write(with_lines(pathlib.Path(path).read_text(errors="surrogateescape")))
 
 
 if __name__ == "__main__":

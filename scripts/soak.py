@@ -5,7 +5,8 @@
 Three busy loops for each processor slow down the N runs (default: 5) of the tier (default: first). Each run of a test is
 a line of build/soak/TIER.tsv: the commit, the number of the run, the test, its outcome and its seconds. A later soak
 adds lines. At the end, soak.py prints each test of the table that failed, that passed only when it was run again, or
-that took more than ten times its median. The exit status is 1 if a test failed.
+that took more than ten times its median. build/soak/ has the outputs of failed runs, too. The exit status is 1 if a test
+failed with the present commit.
 
   soak.py first 50 -R '^writer'    run some tests fifty times
   soak.py first 0                  print the results that the table has
@@ -69,17 +70,16 @@ def save_output(folder, tier, number):
                 (folder / f"{tier}-{number}-{name}-{attempt}.log").write_text(test.output)
 
 
-def report(path):
-    by_test = {}
-    for _, number, name, status, seconds in rows(path):
+def report(path, version):
+    by_test, failed = {}, False
+    for made_at, number, name, status, seconds in rows(path):
         by_test.setdefault(name, []).append((int(number), status, float(seconds)))
-    failed = False
+        failed |= status == "failed" and made_at == version
     for name, runs in sorted(by_test.items()):
         times = [seconds for _, status, seconds in runs if status != "skipped"]
         for word in ("failed", "unstable"):
             numbers = [number for number, status, _ in runs if status == word]
             if numbers:
-                failed |= word == "failed"
                 print(f"{name}: {word} in {len(numbers)} of {len(runs)} runs: {' '.join(map(str, numbers))}")
         if times and max(times) > max(SHORT, SLOW * statistics.median(times)):
             print(f"{name}: took {max(times):.1f} s once, {statistics.median(times):.1f} s in the median")
@@ -104,7 +104,7 @@ def main():
             sys.exit("no test ran")
         append(path, tier, version, number)
         save_output(path.parent, tier, number)
-    return report(path)
+    return report(path, version)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,18 @@ def parse(text):
             for case in root.iter("TestCase")]
 
 
+def failures(text):
+    """FILE:LINE: CHECK of the failed checks that Catch2's XML reporter lists; else the end of the text."""
+    try:
+        root = ElementTree.fromstring(text)
+    except ElementTree.ParseError:
+        return text[-3000:]
+    lines = [f"{check.get('filename')}:{check.get('line')}: {(check.findtext('Expanded') or check.text or '').strip()}"
+             for check in root.iter() if check.tag in ("Exception", "FatalErrorCondition") or check.get("success") == "false"
+             and check.tag == "Expression"]
+    return "\n".join(lines) or text[-3000:]
+
+
 def symbols(folder, objects):
     """{object: (symbols it defines, symbols it uses, whether it runs code before main)}."""
     listed = subprocess.run(["nm", "-P", *objects], cwd=folder, capture_output=True, text=True,

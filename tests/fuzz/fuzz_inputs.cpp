@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Runs a fuzz target on saved inputs without libFuzzer: fuzz_inputs TARGET FILE...
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <fstream>
 #include <iostream>
-#include <iterator>
+#include <memory>
+#include <sstream>
 #include <string_view>
-#include <vector>
 
 // The build renames each target's LLVMFuzzerTestOneInput().
 #define FUZZ_TARGET(name) extern "C" int fuzz_##name(const std::uint8_t* data, std::size_t size);
@@ -41,10 +43,18 @@ int main(int count, char** arguments) {
     return 2;
   }
   for (int i = 2; i < count; ++i) {
+    std::cerr << arguments[i] << '\n';  // the last one printed is the one that failed
     std::ifstream file(arguments[i], std::ios::binary);
-    const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
-    if (!file) return 1;
-    target->run(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+    std::ostringstream text;
+    if (!(text << file.rdbuf())) {
+      std::cerr << "fuzz_inputs: error: cannot read " << arguments[i] << '\n';
+      return 2;
+    }
+    // Of the exact size, so that ASan sees a read beyond the end.
+    const std::size_t size = text.view().size();
+    const auto bytes = std::make_unique_for_overwrite<std::uint8_t[]>(size);
+    std::copy_n(text.view().begin(), size, bytes.get());
+    target->run(bytes.get(), size);
   }
   std::cout << count - 2 << " inputs\n";
 }

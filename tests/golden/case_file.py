@@ -21,8 +21,9 @@ A case has a head of lines, and sections:
 
 The sections are `stdin`, `stdout`, `stderr`, `input FILE`, `output FILE` and `decoded FILE`, which is the
 text that decoded.py makes of a file. A missing section is empty. A section has the bytes of the lines up to
-the next `===`. For other bytes, its title ends in `escaped`, as in `=== stdout escaped`. It then has the
-escapes \\\\ \\n \\r \\t \\e \\xNN, and a backslash at the end of a line joins it with the next line.
+the next `===`. For other bytes, such as NUL or an end without a newline, its title ends in `escaped`, as in
+`=== stdout escaped`. It then has the escapes \\\\ \\n \\r \\t \\e \\xNN, and a backslash at the end of a line
+joins it with the next line.
 
 Words in $'...' quotes have the same escapes.
 
@@ -165,7 +166,8 @@ class Case:
         is_escaped = title[-1:] == ["escaped"] and len(title) > (2 if title[0] in self.FILES else 1)
         title = title[:-1] if is_escaped else title
         if not title or title[0] not in self.FILES + self.STREAMS or len(title) != 1 + (title[0] in self.FILES):
-            raise CaseError(f"unknown section {' '.join(title)}")
+            raise CaseError(f"'{SECTION} {' '.join(title)}' is not a section: {', '.join(self.STREAMS)}, "
+                            f"or {', '.join(self.FILES)} with a file")
         if any(section.title == tuple(title) for section in self.sections):
             raise CaseError(f"duplicate section {' '.join(title)}")
         return Section(title, is_escaped=is_escaped)

@@ -249,6 +249,8 @@ class Cases:
         if not names:
             self.chosen = cases_below(root) + self.usage_rows("usage")
         for name in names:
+            name = os.path.relpath(name, root) if os.path.isfile(name) else name  # as a shell completes it
+            name = name.removesuffix(".case")
             folder, file = root / name, root / f"{name}.case"
             if name.partition(":")[0] == "usage":
                 self.chosen += self.usage_rows(name)
@@ -272,7 +274,8 @@ class Cases:
             return [f"the program ended with signal {-int(got['exit'])}"]
         if case.name.startswith("usage:"):
             if (got["exit"], got["stdout"], len(got)) != (b"2\n", b"", 3):
-                return [f"not a message about wrong usage: make it a case\n{got}"]
+                return [f"status {got['exit'].decode().strip()}, {len(got['stdout'].splitlines())} lines of stdout, "
+                        f"{len(got) - 3} files: not a message about wrong usage. Make it a case"]
             self.table.set_message(case, got["stderr"])
         else:
             update(case, got)
@@ -301,6 +304,8 @@ def options_of(arguments):
     options.updates = os.environ.get("UPDATE_GOLDEN") == "1"
     if options.updates and options.self_check:
         parser.error("--self-check cannot be used with UPDATE_GOLDEN=1")
+    if not os.access(options.program, os.X_OK) or os.path.isdir(options.program):
+        parser.error(f"no program {options.program}: the first argument is the perfmap to test")
     # tests/golden/CMakeLists.txt writes it.
     settings = pathlib.Path(options.program).resolve().parent.parent.parent / "tests/golden/settings.json"
     build = json.loads(settings.read_text()) if settings.is_file() else {}
@@ -342,7 +347,7 @@ def main():
                       f"To run it again: {again}", sep="\n\n", end="\n\n", flush=True)
     if options.updates:
         cases.finish()
-    print(f"cases: {len(cases.chosen) - failed} passed, {failed} failed")
+    print(f"cases: {len(cases.chosen) - failed} {'written' if options.updates else 'passed'}, {failed} failed")
     return 1 if failed else 0
 
 

@@ -132,9 +132,9 @@ for change in ("exit 1", "echo out; exit 2", ": > f; exit 2", "echo more >&2; ex
     code, said, _ = outcome(SCRIPT.replace("exit 2", change), USAGE, name="usage:3")
     assert code == 1 and "cases: 0 passed, 1 failed" in said, said
 code, said, left = outcome(SCRIPT, USAGE.replace("first\n", "").replace("last", "lost"), name="usage", update="1")
-assert (code, left.decode()) == (0, USAGE), left
+assert (code, left.decode(), said) == (0, USAGE, "cases: 2 written, 0 failed\n"), (left, said)
 code, said, left = outcome(SCRIPT.replace("exit 2", "exit 1"), USAGE, name="usage", update="1")
-assert code == 1 and "make it a case" in said and left.decode() == USAGE, said
+assert code == 1 and "status 1, 0 lines of stdout, 0 files: not a message about wrong usage. Make it" in said and left.decode() == USAGE, said
 for text, why in (("$ perfmap a\nfirst\n$ perfmap b\nsecond\n", "usage:3: no empty line before the row"),
                   ("$ perfmap a\nfirst\n\nsecond\n", "usage:4: not a row, a comment or an empty line: second")):
     code, said, left = outcome(SCRIPT, text, name="usage", update="1")
@@ -223,8 +223,8 @@ for text, why in (("$ perfmap 'a\n", "not closed"),
                   ("# nothing\n", "no line '$ perfmap"),
                   ("$ perfmap\nexti 1\n", "exti 1"),
                   ("$ perfmap\n$ perfmap\n", "$ perfmap"),
-                  ("$ perfmap\n=== stdoot\n", "unknown section stdoot"),
-                  ("$ perfmap\n=== input\n", "unknown section input"),
+                  ("$ perfmap\n=== stdoot\n", "'=== stdoot' is not a section: stdin, "),
+                  ("$ perfmap\n=== input\n", "'=== input' is not a section: "),
                   ("$ perfmap\n=== stdout\n=== stdout\n", "duplicate section"),
                   ("$ perfmap\n=== stdout\na", "no newline"),
                   ("$ perfmap\n=== stdout escaped\n\\q\n", r"unknown escape \q")):

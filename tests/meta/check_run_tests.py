@@ -162,6 +162,25 @@ def check_programs(tree):
     assert tree.run("programs", "first") == (0, ["folder/other tool"])
 
 
+def check_reports(tree):
+    """A report of a sanitizer makes the run fail, even if its test passed. Options of the caller stay."""
+    build = tree.root / "build/asan"
+    build.mkdir(exist_ok=True)
+    (build / "CTestTestfile.cmake").write_text('add_test(hostile "/bin/sh" "report.sh")\nadd_test(never "/bin/sh" "-c" "exit 1")')
+    script = build / "report.sh"
+    script.write_text("""path=$(echo "$ASAN_OPTIONS" | sed 's/^verbosity=0:.*log_path="\\([^"]*\\)".*/\\1/')
+for i in 1 2; do printf 'ERROR: a bug\\n    #0 (/nowhere+0x10)\\n' >"$path.$i"; done""")
+    status, lines = tree.run("run", "asan", "-R", "hostile", ASAN_OPTIONS="verbosity=0")
+    assert status == 1 and f"{build.resolve()}/sanitizer/report.2:" in lines and lines[-1] == "    #0 (/nowhere+0x10)", lines
+    folder = build.resolve() / "sanitizer"
+    assert tree.run("summary", "asan") == (1, ["", f"failed: 2 reports of a sanitizer: {folder}", "unstable: 0",
+                                              "1 passed, 1 failed, 0 skipped"])
+    script.write_text("true")
+    assert tree.run("run", "asan", "-R", "hostile")[0] == 0
+    assert tree.run("run", "asan", "-R", "never")[0] == 1
+    assert tree.run("summary", "asan")[1][1] == "failed: never (asan)"
+
+
 def check_environment(tree, programs):
     if os.path.exists("/usr/bin/python3"):
         programs.mkdir()
@@ -189,6 +208,8 @@ def check_soak(tree):
     table.write_text(table.read_text()[:-7] + "\nx\t9\tlat")  # two incomplete lines
     status, lines = tree.run("live", "0", script="soak.py")
     assert status == 1 and lines[-1].startswith("2 tests, 5 runs of tests: "), lines
+    table.write_text(table.read_text().replace("unknown\t", "before\t"))  # failures of another commit
+    assert tree.run("live", "0", script="soak.py") == (0, lines)
     table = tree.root / "build/soak/first.tsv"
     table.write_text("".join(f"x\t{number}\tslow\tpassed\t{seconds}\n" for number, seconds in enumerate((0.2, 0.2, 0.2, 2.5), 1)))
     status, lines = tree.run("first", "0", script="soak.py")
@@ -256,6 +277,7 @@ with tempfile.TemporaryDirectory() as scratch:
     check_again(own)
     check_tiers(own)
     check_programs(own)
+    check_reports(own)
     check_environment(own, own.root / "bin")
     check_soak(own)
     check_signals(own)

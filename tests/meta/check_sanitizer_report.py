@@ -1,33 +1,58 @@
 # SPDX-License-Identifier: MIT
-"""scripts/sanitizer_report.py: a frame in a report gets its function and line; other text stays."""
+"""scripts/sanitizer_report.py: an address in a report gets its function and line; other bytes stay."""
+import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 
 SCRIPT = pathlib.Path(__file__).resolve().parent.parent.parent / "scripts/sanitizer_report.py"
+SOURCE = """static inline __attribute__((always_inline)) void inner(void) { __asm__("inlined: nop"); }
+int main(void) {
+  inner();
+}
+"""
+
+
+def with_lines(report, folder, path=os.environ["PATH"]):
+    file = folder / "report.1"
+    file.write_bytes(report)
+    ran = subprocess.run([sys.executable, "-B", SCRIPT, file], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                         env={**os.environ, "PATH": path, "PYTHONIOENCODING": "utf-8:strict"}, check=True)
+    return ran.stdout
+
 
 with tempfile.TemporaryDirectory() as scratch:
-    tool = pathlib.Path(scratch) / "a folder/tool"
+    root = pathlib.Path(scratch)
+    tool = root / "a folder/tool"
     tool.parent.mkdir()
     source = tool.with_suffix(".c")
-    source.write_text("int inner(void) { return 1; }\nint main(void) {\n  return inner();\n}\n")
+    source.write_text(SOURCE)
     subprocess.run(["cc", "-g", "-o", tool, source], check=True)
     symbols = subprocess.run(["nm", tool], stdout=subprocess.PIPE, text=True, check=True).stdout
-    inner, main = (next(line.split()[0] for line in symbols.splitlines() if line.endswith(f" T {name}"))
-                   for name in ("inner", "main"))
+    address = {line.split()[2]: line.split()[0].lstrip("0") for line in symbols.splitlines() if len(line.split()) == 3}
     report = f"""ERROR: a report
-    #0 ({tool}+0x{inner})
-    #1 ({tool}+0x{main}) again
-    #2 ({tool}+0x{main})
-    #3 ({tool}+0x7fffffff)
-    #4 (/nowhere+0x10)
-    #5 (/nowhere+0x20)
-"""
-    ran = subprocess.run([sys.executable, "-B", SCRIPT], input=report, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                         text=True, check=True)
-    expected = report.splitlines()
-    expected[1] = f"    #0 inner at {source}:1:17"
-    expected[3] = f"    #2 main at {source}:2:16"
-    assert ran.stdout.splitlines() == expected, ran.stdout
+    #0 ({tool}+0x{address["inlined"]}) (BuildId: 0123abcd)
+    #1 ({tool}+0x{address["main"]})
+    #2 ({tool}+0x{address["_start"]})
+    #3 (/nowhere+0x10)
+SUMMARY: a bug ({tool}+0x{address["main"]}) \xff
+""".encode("latin-1")
+    expected = f"""ERROR: a report
+    #0 inner at {source}:1:65
+       (inlined by) inlined at {source}:3:3
+    #1 main at {source}:2:16
+    #2 _start ({tool}+0x{address["_start"]})
+    #3 (/nowhere+0x10)
+SUMMARY: a bug main at {source}:2:16 \xff
+""".encode("latin-1")
+    lines = with_lines(report, root)
+    assert lines == expected, lines.decode(errors="replace")
+    (root / "bin").mkdir()
+    broken = root / "bin/llvm-symbolizer-16"
+    without = report.replace(b" (BuildId: 0123abcd)", b"")
+    assert with_lines(report, root, str(root / "bin")) == without  # there is no symbolizer
+    broken.write_text("#!/bin/sh\nread address; exit 1\n")
+    broken.chmod(0o755)
+    assert with_lines(report, root, f"{root}/bin:{os.environ['PATH']}") == without  # it crashes
 print("a report has functions and lines")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Failures of a test that say nothing about the product: too few samples, or a state that was not reached in time.
 
-scripts/run_tests.py runs a failed test again, up to twice, if its output has a line `try again: REASON`. Without such
-a line, the product has failed, and the test is red at once: a crash, a wrong name, a status, a message, a file that is
-left. These stay assertions, and so does everything in doubt.
+scripts/run_tests.py runs a failed test again, up to twice, if the last line of its output is `try again: REASON`.
+Otherwise the product has failed, and the test is red at once: a crash, a wrong name, a status, a message, a file that
+is left. These stay assertions, and so does everything in doubt.
 
 A shell test prints the line itself and exits with 1. A C++ test waits for states without a limit; ctest's limit ends it.
 """

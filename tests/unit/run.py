@@ -119,7 +119,9 @@ def run_batch(program, batch, folder, environment):
     ran_cases = int(found[1]) if found else 0
     failed = int(found[1]) if (found := FAILED.search(output)) else 0
     if ran_cases != len(batch) or ran.returncode < 0:
-        output += f"\n{ran_cases} of {len(batch)} cases ran, status {ran.returncode}:\n" + "".join(f"  {title}\n" for title in batch)
+        how = f"signal {-ran.returncode}" if ran.returncode < 0 else f"status {ran.returncode}"
+        output += f"\n{program} ended with {how} after {ran_cases} of {len(batch)} cases. One of these failed:\n"
+        output += "".join(f"  {title}\n" for title in batch)
         failed = max(failed, len(batch) - ran_cases, 1)
     if ran.returncode or "cannot be preloaded" in output:
         failed = max(failed, 1)

@@ -363,11 +363,9 @@ class OtlpWriter : public StackWriter {
         message.index(value_type::kUnit, of);
       };
     };
-    if (shape.counts) {
-      out.message(profile::kSampleType, write_type(strings_.add("samples"), strings_.add("count")));
-    } else {
-      out.message(profile::kSampleType, write_type(type, unit));
-    }
+    const std::uint32_t sample_type = shape.counts ? strings_.add("samples") : type;
+    const std::uint32_t sample_unit = shape.counts ? strings_.add("count") : unit;
+    out.message(profile::kSampleType, write_type(sample_type, sample_unit));
     out.messages(profile::kSamples, samples.size(),
                  [&](auto& message, std::size_t i) { write_sample(message, shape, samples[i]); });
     if (profile().wall_ns != 0) out.fixed(profile::kTime, wall_time(first));
