@@ -139,18 +139,24 @@ class Build:
 
     def __init__(self, folder):
         self.folder = folder
-        compiled = json.loads((folder / "compile_commands.json").read_text())
-        self.compilers = {entry["file"]: entry for entry in compiled}
+        self.compiled = json.loads((folder / "compile_commands.json").read_text())
         linker = next((name for name in ("mold", "lld", "gold") if shutil.which(f"ld.{name}")), None)
         self.linker = [f"-fuse-ld={linker}"] if linker else []
         self.links = {}
 
+    def compiler(self, source):
+        """The command, as words, and its directory that compile the source for the unit tests. Other targets may
+        compile it, too."""
+        for entry in self.compiled:
+            if entry["file"] == str(ROOT / source):
+                command = shlex.split(entry["command"])
+                if command[command.index("-o") + 1] in self.link_command("tests/unit_tests"):
+                    return command, entry["directory"]
+        raise Failed(f"{source} is not a part of the unit tests in {self.folder}")
+
     def compile(self, source, text, place):
         """Compiles `text` in place of `source`. Returns the object, or None."""
-        entry = self.compilers.get(str(ROOT / source))
-        if entry is None:
-            raise Failed(f"{source} is not a part of {self.folder}")
-        command = shlex.split(entry["command"])
+        command, directory = self.compiler(source)
         if os.path.basename(command[0]) == "ccache":  # compiled only once
             command = command[1:]
         changed = place / pathlib.Path(source).name
@@ -159,9 +165,9 @@ class Build:
         at = command.index("-o")
         self.replaced = command[at + 1]
         command[at + 1] = str(made)
-        command = [str(changed) if word == entry["file"] else word for word in command]
+        command = [str(changed) if word == str(ROOT / source) else word for word in command]
         command += CHEAP + ["-iquote", str((ROOT / source).parent)]
-        status, _ = run(command, 120, cwd=entry["directory"])
+        status, _ = run(command, 120, cwd=directory)
         return made if status == 0 else None
 
     def link_command(self, target):

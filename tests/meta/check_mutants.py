@@ -31,6 +31,7 @@ LIBRARY = """add_library(perfmap SHARED $<TARGET_OBJECTS:objects>)
 set_target_properties(perfmap PROPERTIES VERSION 1.2.3 SOVERSION 1)
 """
 TESTS = """add_executable(unit_tests unit/index/clamp_test.cpp $<TARGET_OBJECTS:objects>)
+add_library(others OBJECT ../lib/core/index/clamp.cpp) # not in unit_tests
 add_executable(program program.cpp)
 target_link_libraries(program PRIVATE perfmap)
 add_test(NAME capi.top COMMAND program)

@@ -4,6 +4,7 @@
 
 #include "perfmap/process_rights.hpp"
 
+#include <array>
 #include <fcntl.h>
 #include <fstream>
 #include <grp.h>
@@ -14,6 +15,7 @@
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
+#include <vector>
 
 #include "base/descriptor.hpp"
 #include "perfmap/input.hpp"
@@ -120,6 +122,11 @@ TEST_CASE("a file is opened if the process may read it", "[rights]") {
 TEST_CASE("after an open nothing of the thread's credentials is changed", "[rights]") {
   if (!is_root()) return;
   const Child child(kOther, kOther);
+  std::vector<gid_t> own_groups(static_cast<std::size_t>(::getgroups(0, nullptr)));
+  own_groups.resize(static_cast<std::size_t>(
+      ::getgroups(static_cast<int>(own_groups.size()), own_groups.data())));
+  const std::array<gid_t, 2> groups{4812, 4813};
+  REQUIRE(::setgroups(groups.size(), groups.data()) == 0);
   ::prctl(PR_SET_DUMPABLE, 1);
   int signal = 0;
   ::prctl(PR_SET_PDEATHSIG, SIGUSR1);
@@ -132,7 +139,9 @@ TEST_CASE("after an open nothing of the thread's credentials is changed", "[righ
   REQUIRE(ProcessRights::of(child.directory())->with(look));
   CHECK(inside.find("Groups:\t4711") != inside.npos);
   CHECK(inside != before);
+  CHECK(before.find("Groups:\t4812 4813") != before.npos);
   CHECK(credentials() == before);
+  REQUIRE(::setgroups(own_groups.size(), own_groups.data()) == 0);
   CHECK(::prctl(PR_GET_DUMPABLE) == 1);
   ::prctl(PR_GET_PDEATHSIG, &signal);
   CHECK(signal == SIGUSR1);

@@ -56,6 +56,12 @@ TEST_CASE("a frame with an unknown address encoding is reported", "[lint][jitdum
   CHECK(findings('\x15').find("is malformed at byte 24") != std::string::npos);
 }
 
+TEST_CASE("a CIE of version 4 has two more fields", "[lint][jitdump]") {
+  std::string frame = frame_of({.code_size = 16});
+  frame.replace(8, 16, "\4zR\0\x08\0\1\x78\x10\1\x1b\0\0\0\0\0"s);
+  CHECK(places_of(lint_dump(dump_with(frame)), "JD213").empty());
+}
+
 TEST_CASE("an entry that ends one byte after its frame is reported", "[lint][jitdump]") {
   const auto places = [](std::uint32_t length) {
     // Without the terminator, the FDE is the last entry.
