@@ -117,6 +117,7 @@ SCRIPTS = {
     "mutants.py": "tests/meta/check_mutants.py",
     "mutations.py": "tests/meta/check_mutations.py",
     "run_tests.py": "tests/meta/check_run_tests.py",
+    "sanitizer_report.py": "tests/meta/check_sanitizer_report.py",
     "soak.py": "tests/meta/check_run_tests.py",
     "tour.py": "tests/meta/CMakeLists.txt",
     "unit_cases.py": "tests/meta/check_mutants.py",
