@@ -157,7 +157,8 @@ def run_ctest(tier, tests, results, arguments):
     if TIERS[tier] != "release":
         sanitizer_report.start(report_folder(tier))
     status = subprocess.run([shutil.which("ctest"), *command[1:]], env=test_environment(tier)).returncode
-    sanitizer_report.finish(report_folder(tier))
+    if TIERS[tier] != "release":
+        sanitizer_report.finish(report_folder(tier))
     return status
 
 
@@ -220,7 +221,7 @@ def run(tier, arguments):
         print(f"\nrun again, alone: {' '.join(again)}", flush=True)
         run_ctest(tier, again, results_path(tier, number), [])
     for report in sanitizer_report.reports(report_folder(tier))[:MAX_REPORTS]:
-        print(f"\n{report}:\n{report.read_text(errors='replace').rstrip()}")
+        print(f"\n{report}:\n{sanitizer_report.read(report).encode(errors='replace').decode(errors='replace').rstrip()}")
     attempts = attempts_of(tier)
     if sanitizer_report.reports(report_folder(tier)) or any(outcome(runs) == "failed" for runs in attempts.values()):
         return 1

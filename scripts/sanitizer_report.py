@@ -7,13 +7,14 @@ processes, and the symbolizer that a sanitizer starts hangs in a child of fork, 
 the tests, this replaces the addresses in the files.
 """
 import os
-import pathlib
 import re
 import shutil
+import stat
 import subprocess
 import sys
 
 ADDRESS = re.compile(r"\((/[^()\n]*)\+(0x[0-9a-f]+)\)(?: \(BuildId: [0-9a-f]+\))?")
+MAX_SIZE = 1 << 20  # bytes of a report
 NEXT_LINE = "\n" + 6 * " "  # and one that llvm-symbolizer prints
 
 
@@ -34,9 +35,10 @@ def symbolize(program, addresses):
     return dict(zip(addresses, answers)) if ran.returncode == 0 and len(answers) == len(addresses) else {}
 
 
-def with_lines(text):
+def with_lines(texts):
+    """The texts of reports, with lines. Each program is read once."""
     wanted = {}
-    for program, address in ADDRESS.findall(text):
+    for program, address in (found for text in texts for found in ADDRESS.findall(text)):
         wanted.setdefault(program, {})[address] = None
     found = {program: symbolize(program, list(addresses)) for program, addresses in wanted.items()}
 
@@ -46,34 +48,51 @@ def with_lines(text):
             return f"({match[1]}+{match[2]})"
         return re.sub(r" at \?\?:0:0$", f" ({match[1]}+{match[2]})", answer, flags=re.M).replace("\n", NEXT_LINE)
 
-    return ADDRESS.sub(replaced, text)
+    return [ADDRESS.sub(replaced, text) for text in texts]
+
+
+def renew(folder, mode):
+    if folder.exists():
+        shutil.rmtree(folder)
+    folder.mkdir()
+    folder.chmod(mode)
 
 
 def start(folder):
-    """Makes the folder of the reports, which is empty then. Tests also run programs as other users."""
-    folder.mkdir(exist_ok=True)
-    folder.chmod(0o1777)
-    for report in reports(folder):
-        report.unlink()
+    """Makes the empty folder of the reports. Until finish(), all users may write into it, because tests run programs as
+    other users."""
+    renew(folder, 0o1777)
 
 
 def reports(folder):
-    return sorted(folder.glob("report.*"), key=os.path.getmtime)
+    return sorted(folder.glob("report.*"))
+
+
+def read(report):
+    """The text of a file that another user may have made: no link is followed, and nothing waits for a pipe."""
+    try:
+        with open(os.open(report, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return file.read(MAX_SIZE).decode(errors="surrogateescape")
+    except OSError:
+        pass
+    return "not a file that can be read\n"
 
 
 def finish(folder):
-    """Adds the lines to the reports."""
-    if reports(folder) and not shutil.which("llvm-symbolizer-16"):
+    """Replaces the reports by files of ours, with lines."""
+    found = reports(folder)
+    if found and not shutil.which("llvm-symbolizer-16"):
         print("no llvm-symbolizer-16: the reports have addresses")
-    for report in reports(folder):
-        text = with_lines(report.read_text(errors="surrogateescape"))
+    texts = with_lines([read(report) for report in found])
+    renew(folder, 0o755)
+    for report, text in zip(found, texts):
         report.write_text(text, errors="surrogateescape")
 
 
 def main():
     sys.stdout.reconfigure(errors="surrogateescape")
-    for path in sys.argv[1:]:
-        sys.stdout.write(with_lines(pathlib.Path(path).read_text(errors="surrogateescape")))
+    sys.stdout.writelines(with_lines([read(path) for path in sys.argv[1:]]))
 
 
 if __name__ == "__main__":

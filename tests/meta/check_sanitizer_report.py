@@ -55,4 +55,27 @@ SUMMARY: a bug main at {source}:2:16 \xff
     broken.write_text("#!/bin/sh\nread address; exit 1\n")
     broken.chmod(0o755)
     assert with_lines(report, root, f"{root}/bin:{os.environ['PATH']}") == without  # it crashes
+    # In a folder that all users can write to: links and pipes of others, an empty report, a torn one, a huge one.
+    sys.path.insert(0, str(SCRIPT.parent))
+    import sanitizer_report
+
+    folder, secret = root / "reports", root / "secret"
+    secret.write_text("secret")
+    sanitizer_report.start(folder)
+    (folder / "report.1").symlink_to(secret)
+    os.mkfifo(folder / "report.2")
+    (folder / "report.3").mkdir()
+    (folder / "report.4").touch()
+    (folder / "report.5").write_text(f"ERROR\n    #0 ({tool}+0x{address['main']}")
+    (folder / "report.6").write_text("x" * (sanitizer_report.MAX_SIZE + 1))
+    (folder / "report.7").symlink_to("report.7")
+    sanitizer_report.finish(folder)
+    assert folder.stat().st_mode & 0o777 == 0o755
+    texts = [sanitizer_report.read(report) for report in sanitizer_report.reports(folder)]
+    bad = "not a file that can be read\n"
+    assert texts[:5] == [bad, bad, bad, "", f"ERROR\n    #0 ({tool}+0x{address['main']}"], texts[:5]
+    assert len(texts[5]) == sanitizer_report.MAX_SIZE and texts[6:] == [bad]
+    assert secret.read_text() == "secret"
+    sanitizer_report.start(folder)
+    assert not sanitizer_report.reports(folder)
 print("a report has functions and lines")
