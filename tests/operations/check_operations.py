@@ -120,13 +120,13 @@ def main():
         bad = bad_lists(lists_of_design(), LIMITS)
         print("\n".join(bad) or "the lists name files of the tree, and are short")
         return 1 if bad else 0
-    if shutil.which("llvm-dwarfdump") is None or os.uname().machine != "x86_64":
-        print("needs llvm-dwarfdump and x86-64")
+    if shutil.which("llvm-dwarfdump-16") is None or os.uname().machine != "x86_64":
+        print("skipped: it needs llvm-dwarfdump-16 and x86-64")
         return 77
     try:
         return check(sys.argv[1], sys.argv[2:])
     except PermissionError as error:
-        print(f"programs cannot be traced here: {error}")
+        print(f"skipped: programs cannot be traced here: {error}")
         return 77
 
 

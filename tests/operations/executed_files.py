@@ -36,7 +36,7 @@ NAME = re.compile(r'^ +name: "(.*)"$')
 @functools.cache
 def line_addresses(binary, root):
     """The addresses of all lines of code, before relocation: {address: file below the root}"""
-    printed = subprocess.run(["llvm-dwarfdump", "--debug-line", binary], capture_output=True, text=True, check=True)
+    printed = subprocess.run(["llvm-dwarfdump-16", "--debug-line", binary], capture_output=True, text=True, check=True)
     root = os.path.realpath(root) + "/"
     begins = of_every_file(binary)
     found, directories, files, number = {}, {}, {}, None
