@@ -550,9 +550,8 @@ int DumpEngine::make() noexcept {
 
 void DumpEngine::detach() noexcept {
   close_file();
-  if (!is_whole_)
-    state_ = State::closed;  // the fork was in the middle of a record: the copy
-                             // cannot be continued
+  // The fork was in the middle of a record: a dump that the child would share cannot be continued.
+  if (!is_whole_ && !has_own()) state_ = State::closed;
 }
 
 namespace {
@@ -632,9 +631,10 @@ int copy_records(WholeFile& to, std::string_view dump) noexcept {
 
 }  // namespace
 
-/// The child's dump appears complete under its name. On failure nothing changes.
+/// The child's dump appears complete under its name. On failure nothing changes. If the fork was in
+/// the middle of a record, the size that was known then ends before it.
 int DumpEngine::inherit() noexcept {
-  if (!is_whole_ || file_.fd_was_replaced()) return kLetGo;
+  if (file_.fd_was_replaced()) return kLetGo;
   char path[kMaxPath];
   if (const int error = write_own_path(path); error != 0) return error;
   const std::size_t size = file_.size();

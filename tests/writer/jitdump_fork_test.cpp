@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <csignal>
 #include <string>
+#include <string_view>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <thread>
 #include <unistd.h>
@@ -106,6 +108,63 @@ TEST_CASE("a dump that cannot be inherited leaves no file, and the next call tri
           });
         }) == 0);
   CHECK(contents_of(writer->path()).names().size() == 100);
+}
+
+namespace {
+
+/// A page that cannot be read until `may_read`: a thread that reads it waits in a signal handler.
+struct SlowPage {
+  static inline std::atomic<bool> is_read{false};
+  static inline std::atomic<bool> may_read{false};
+  static inline void* page = nullptr;
+
+  SlowPage() {
+    is_read = may_read = false;
+    page = ::mmap(nullptr, kSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct sigaction wait {};
+    wait.sa_handler = [](int) {
+      is_read = true;
+      while (!may_read) ::usleep(1'000);
+      ::mprotect(page, kSize, PROT_READ);
+    };
+    ::sigaction(SIGSEGV, &wait, &before_);
+  }
+  ~SlowPage() {
+    ::sigaction(SIGSEGV, &before_, nullptr);
+    ::munmap(page, kSize);
+  }
+  std::string_view bytes() const { return {static_cast<const char*>(page), 16}; }
+
+  static constexpr std::size_t kSize = 4096;
+  struct sigaction before_ {};
+};
+
+}  // namespace
+
+TEST_CASE("a child has a dump of its own even if a thread stays in a call at the fork",
+          "[writer][jitdump][fork]") {
+  const Scratch scratch;
+  const auto policy = GENERATE(ForkPolicy::fresh, ForkPolicy::inherit);
+  auto writer = JitdumpWriter::open_own(scratch.path(), {.fork = policy});
+  REQUIRE(writer->load(function_of("before")));
+  const SlowPage slow;
+  JitFunction function = function_of("slow");
+  function.code = slow.bytes();
+  function.size = function.code.size();
+  std::atomic<bool> is_written{false};
+  std::thread thread([&] { is_written = writer->load(function).has_value(); });
+  while (!SlowPage::is_read) std::this_thread::yield();
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(writer->load(function_of("child's")) && writer->close() ? 0 : 1);
+  CHECK(wait_for(child) == 0);
+  SlowPage::may_read = true;
+  thread.join();
+  CHECK(is_written);
+  const Contents found = contents_of(own_dump(scratch, child));
+  CHECK(found.lost == 0);
+  CHECK(found.names() ==
+        (policy == ForkPolicy::inherit ? Names{"before", "child's"} : Names{"child's"}));
+  CHECK(contents_of(writer->path()).names() == Names{"before", "slow"});
 }
 
 TEST_CASE("dumps of children are whole even if threads of the parent write at the fork",

@@ -71,8 +71,7 @@ struct ProcessMapOptions {
 /// None of them is a cancellation point. None may be called from a signal handler or in the child
 /// of vfork(2). Handlers of pthread_atfork(3) may call them, except prepare and parent handlers
 /// that were registered before this library was loaded. fork(2) waits up to a tenth of a second for
-/// a write that hangs, for example on a full pipe, then goes on; such a writer is closed in the
-/// child.
+/// a write that hangs, for example on a full pipe, then goes on.
 ///
 /// A child may use it at any time, however it was created: by fork(2), by vfork(2) with exec(2), or
 /// by clone(2) without handlers; see ForkPolicy. In a child of a bare clone(2) of a process with
