@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <new>
 #include <stdexcept>
 #include <sys/resource.h>
@@ -26,14 +27,12 @@ TEST_CASE("parallel_for: each number is used exactly once, for any number of thr
 }
 
 TEST_CASE("parallel_for: an exception of any thread reaches the caller, and ends the work") {
+  constexpr std::size_t kEndless = SIZE_MAX / 2;
   for (const std::size_t threads : {1, 4}) {
-    std::atomic<int> after{0};
-    const auto work = [&](std::size_t i) {
+    const auto work = [](std::size_t i) {
       if (i == 3) throw std::bad_alloc();
-      if (i > 3) ++after;
     };
-    CHECK_THROWS_AS(parallel_for(1'000'000, threads, work), std::bad_alloc);
-    CHECK(after < 1'000'000 - 4);
+    CHECK_THROWS_AS(parallel_for(kEndless, threads, work), std::bad_alloc);
   }
 }
 
