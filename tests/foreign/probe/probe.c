@@ -105,8 +105,9 @@ static _Unwind_Reason_Code add_frame(struct _Unwind_Context* context, void* argu
   return _URC_NO_REASON;
 }
 
-/* libgcc reads where wrong rules lead, and waits forever for a lock that the interrupted code was
-   about to take or to give back: the timer ends that. */
+/* libgcc reads where wrong rules lead, aborts if they make no sense or if it was interrupted while
+   it prepared its tables, and waits forever for a lock that the interrupted code was about to take
+   or to give back: the timer ends that. */
 static sigjmp_buf given_up;
 static volatile sig_atomic_t is_unwinding;
 static void on_unreadable(int number) {
@@ -139,6 +140,7 @@ static void on_timer(int number, siginfo_t* info, void* context) {
     is_unwinding = 1;
     signal_after(200000);
     _Unwind_Backtrace(add_frame, &backtrace);
+    signal_after(0);
   } else {
     backtrace.count = 0;
   }
@@ -178,12 +180,14 @@ void probe_begin(const char* path, unsigned samples, unsigned seconds) {
   action.sa_flags = SA_NODEFER;
   sigaction(SIGSEGV, &action, NULL);
   sigaction(SIGBUS, &action, NULL);
+  sigaction(SIGABRT, &action, NULL);
   action.sa_sigaction = on_timer;
   action.sa_flags = SA_SIGINFO | SA_RESTART | SA_NODEFER;
   sigfillset(&action.sa_mask);
   sigdelset(&action.sa_mask, SIGALRM);
   sigdelset(&action.sa_mask, SIGSEGV);
   sigdelset(&action.sa_mask, SIGBUS);
+  sigdelset(&action.sa_mask, SIGABRT);
   sigaction(SIGALRM, &action, NULL);
   samples_left = samples;
   end_ns = now() + (uint64_t)seconds * 1000000000;
