@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <fcntl.h>
 #include <string>
 #include <string_view>
 #include <sys/mman.h>
@@ -39,6 +40,42 @@ bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0;
 bool is_mapped(const std::string& path) {
   return read_file("/proc/self/maps").find(path) != std::string::npos;
 }
+
+/// A page that cannot be read at first: the thread that reads it waits in a signal handler for
+/// let_read(). One at a time.
+class SlowPage {
+ public:
+  SlowPage() {
+    is_read_ = false;
+    page_ = ::mmap(nullptr, kSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(page_ != MAP_FAILED);
+    REQUIRE(::pipe2(gate_, O_CLOEXEC) == 0);
+    struct sigaction wait {};
+    wait.sa_flags = SA_SIGINFO;
+    wait.sa_sigaction = [](int, siginfo_t* info, void*) {
+      char byte = 0;
+      is_read_ = true;
+      const bool is_ours = info->si_addr == page_ && ::read(gate_[0], &byte, 1) == 1;
+      if (!is_ours || ::mprotect(page_, kSize, PROT_READ) != 0) ::signal(SIGSEGV, SIG_DFL);
+    };
+    ::sigaction(SIGSEGV, &wait, &before_);
+  }
+  ~SlowPage() {
+    ::sigaction(SIGSEGV, &before_, nullptr);
+    ::munmap(page_, kSize);
+    for (const int end : gate_) ::close(end);
+  }
+  std::string_view bytes() const { return {static_cast<const char*>(page_), 16}; }
+  bool is_read() const { return is_read_; }
+  void let_read() const { CHECK(::write(gate_[1], "", 1) == 1); }
+
+ private:
+  static constexpr std::size_t kSize = 4096;
+  static inline std::atomic<bool> is_read_{false};
+  static inline void* page_ = nullptr;
+  static inline int gate_[2];
+  struct sigaction before_ {};
+};
 
 }  // namespace
 
@@ -110,37 +147,6 @@ TEST_CASE("a dump that cannot be inherited leaves no file, and the next call tri
   CHECK(contents_of(writer->path()).names().size() == 100);
 }
 
-namespace {
-
-/// A page that cannot be read until `may_read`: a thread that reads it waits in a signal handler.
-struct SlowPage {
-  static inline std::atomic<bool> is_read{false};
-  static inline std::atomic<bool> may_read{false};
-  static inline void* page = nullptr;
-
-  SlowPage() {
-    is_read = may_read = false;
-    page = ::mmap(nullptr, kSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    struct sigaction wait {};
-    wait.sa_handler = [](int) {
-      is_read = true;
-      while (!may_read) ::usleep(1'000);
-      ::mprotect(page, kSize, PROT_READ);
-    };
-    ::sigaction(SIGSEGV, &wait, &before_);
-  }
-  ~SlowPage() {
-    ::sigaction(SIGSEGV, &before_, nullptr);
-    ::munmap(page, kSize);
-  }
-  std::string_view bytes() const { return {static_cast<const char*>(page), 16}; }
-
-  static constexpr std::size_t kSize = 4096;
-  struct sigaction before_ {};
-};
-
-}  // namespace
-
 TEST_CASE("a child has a dump of its own even if a thread stays in a call at the fork",
           "[writer][jitdump][fork]") {
   const Scratch scratch;
@@ -153,11 +159,11 @@ TEST_CASE("a child has a dump of its own even if a thread stays in a call at the
   function.size = function.code.size();
   std::atomic<bool> is_written{false};
   std::thread thread([&] { is_written = writer->load(function).has_value(); });
-  while (!SlowPage::is_read) std::this_thread::yield();
+  while (!slow.is_read()) std::this_thread::yield();
   const pid_t child = ::fork();
   if (child == 0) ::_exit(writer->load(function_of("child's")) && writer->close() ? 0 : 1);
   CHECK(wait_for(child) == 0);
-  SlowPage::may_read = true;
+  slow.let_read();
   thread.join();
   CHECK(is_written);
   const Contents found = contents_of(own_dump(scratch, child));
