@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/support"))
 from named_frames import compare, run, skip
 from perf_record import PERF_RECORD
-from trying import require_samples
+from trying import require, require_samples
 from waiting import HANG, processor_time, until
 
 PERFMAP = str(pathlib.Path(sys.argv[1]).resolve())
@@ -75,6 +75,7 @@ class Session:
     """A connection and its backend process."""
 
     def __init__(self, place):
+        self.place = place
         self.psql = subprocess.Popen(["psql", "-h", str(place), "-U", "postgres", "-At", "-q"], text=True,
                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.pid = int(self.ask("select pg_backend_pid();"))
@@ -83,6 +84,11 @@ class Session:
         self.psql.stdin.write(query + "\n")
         self.psql.stdin.flush()
         return self.psql.stdout.readline()
+
+    def require_backend(self):
+        """A backend that ended by itself is the server's doing, whose log tells why."""
+        log = (self.place / "log").read_text()
+        require(pathlib.Path(f"/proc/{self.pid}").exists(), f"backend {self.pid} has ended; the server's log: {log[-400:]}")
 
     def end(self):
         self.psql.stdin.close()
@@ -101,12 +107,15 @@ def record(session, data):
     perf = subprocess.Popen([*PERF_RECORD, "-e", "cpu-clock:u", "-F", "499", "-k", "mono", "-g", "-o", data,
                              "-p", str(session.pid)], stdout=subprocess.DEVNULL)
     def has_begun():
-        assert perf.poll() is None
+        if perf.poll() is not None:
+            session.require_backend()
+            raise AssertionError(f"perf has ended with status {perf.returncode}")
         return has_events(perf.pid)
 
     until(has_begun, "perf records")
     end = processor_time(session.pid) + SECONDS
     while processor_time(session.pid) < end:
+        session.require_backend()
         session.ask(QUERY)
     return perf
 

@@ -294,9 +294,8 @@ TEST_CASE("a process in a container is watched to its end", "[watch]") {
   CHECK(entries == Events{"inside"});
   // After its end its root is accessible only through the descriptor that the watch holds.
   append("/proc/" + std::to_string(pid) + "/root/tmp/perf-1.map", "2000 10 last words\n");
-  ::kill(pid, SIGKILL);
-  child.end();
-  while (*watch.look(take)) ::usleep(10'000);
+  test::end_container(pid);
+  CHECK_FALSE(*watch.look(take));
   CHECK(entries == Events{"inside", "last words"});
 }
 

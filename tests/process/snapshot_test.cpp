@@ -168,7 +168,7 @@ TEST_CASE("a snapshot of a process in a container uses the pid outside", "[snaps
   const auto pid = static_cast<pid_t>(child.reported());
   const TakenSnapshot taken = take(pid, {}, scratch / "bundle");
   CHECK(taken.manifest.namespace_pids == std::vector<pid_t>{pid, 1});
-  ::kill(pid, SIGKILL);
+  test::end_container(pid);
   child.end();
   CHECK(name_in(scratch / "bundle", 0x1000) == "inside");
 }
@@ -190,7 +190,7 @@ TEST_CASE("a living process's files stay, also if they are named by its pid in a
   REQUIRE(garbage);
   REQUIRE(garbage->files().size() == 2);
   for (const GarbageFile& file : garbage->files()) CHECK(file.why == GarbageWhy::alive);
-  ::kill(pid, SIGKILL);
+  test::end_container(pid);
   child.end();
   const auto later = Garbage::find({.roots = {.tmp = scratch.path()}, .one_namespace = true});
   REQUIRE(later);

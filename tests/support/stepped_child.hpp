@@ -65,10 +65,11 @@ class SteppedChild {
 };
 
 /// Runs `body` in a process with pid 1 in its own namespace and its own /tmp. Returns its pid as
-/// seen from here; 0 if namespaces are not permitted. For Child's body.
+/// seen from here; 0 if namespaces are not permitted. For Child's body. See end_container().
 inline std::uint64_t in_container(const std::function<void()>& body) {
   int ready[2];
   if (::pipe(ready) != 0 || ::unshare(CLONE_NEWPID | CLONE_NEWNS) != 0) return 0;
+  ::signal(SIGCHLD, SIG_IGN);  // the kernel removes the process when it ends
   const pid_t inner = ::fork();
   if (inner != 0) {
     ::close(ready[1]);
@@ -81,6 +82,13 @@ inline std::uint64_t in_container(const std::function<void()>& body) {
   body();
   if (::write(ready[1], "r", 1) != 1) ::_exit(1);
   for (;;) ::pause();
+}
+
+/// Ends the process that in_container() returned, and waits until its pid is free. Call it before
+/// Child::end(): a process without a parent keeps its pid until the first process waits for it.
+inline void end_container(pid_t pid) {
+  ::kill(pid, SIGKILL);
+  while (::kill(pid, 0) == 0) ::usleep(1'000);
 }
 
 }  // namespace perfmap::test

@@ -206,9 +206,11 @@ using Clock = std::chrono::steady_clock;
 using Kind = WatchEvent::Kind;
 using namespace std::chrono_literals;
 
-/// The pause between two searches is this many times the CPU time of one search.
+/// The pause between two searches is this many times the CPU time of one search, within bounds: a
+/// search that a busy machine made long must not hide a new file for long.
 constexpr int kSearchShare = 200;
-constexpr auto kSearchAtMost = 40ms;
+constexpr std::chrono::nanoseconds kShortestPause = 40ms;
+constexpr std::chrono::nanoseconds kLongestPause = 2s;
 constexpr std::size_t kMaxFiles = 256;
 
 /// CPU time of this thread.
@@ -398,9 +400,8 @@ void ProcessWatch::State::search(const Visit& visit) {
     if (!has_executed) take_all(found, visit);
   }
   has_begun = true;
-  const auto pause =
-      std::max<Clock::duration>(kSearchAtMost, (time_used() - before) * kSearchShare);
-  next_search = Clock::now() + pause;
+  const std::chrono::nanoseconds pause = (time_used() - before) * kSearchShare;
+  next_search = Clock::now() + std::clamp(pause, kShortestPause, kLongestPause);
 }
 
 void ProcessWatch::State::look_for_exec(const Visit& visit) {
