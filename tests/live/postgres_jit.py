@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT / "tests/support"))
 from named_frames import compare, run, skip
 from perf_record import PERF_RECORD
 from trying import require, require_samples
-from waiting import HANG, processor_time, until
+from waiting import HANG, open_files, processor_time, until
 
 PERFMAP = str(pathlib.Path(sys.argv[1]).resolve())
 ADVICE = "JITDUMPDIR=/tmp postgres -c jit_profiling_support=on ..."
@@ -96,11 +96,6 @@ class Session:
         until(lambda: not pathlib.Path(f"/proc/{self.pid}").exists(), "the backend has ended")
 
 
-def has_events(pid):
-    """Whether perf has opened the events that it records."""
-    return any("perf_event" in os.path.realpath(fd) for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir())
-
-
 def record(session, data):
     """Runs queries in the session while perf records, until the backend has run for SECONDS; the caller ends the session or
     perf. So many queries take so many samples on an idle machine only if it is as fast as the one of their author."""
@@ -110,7 +105,7 @@ def record(session, data):
         if perf.poll() is not None:
             session.require_backend()
             raise AssertionError(f"perf has ended with status {perf.returncode}")
-        return has_events(perf.pid)
+        return any("perf_event" in file for file in open_files(perf.pid))
 
     until(has_begun, "perf records")
     end = processor_time(session.pid) + SECONDS

@@ -35,6 +35,17 @@ def children_of(pid):
     return [int(child) for child in proc_file(pid, f"task/{pid}/children").split()]
 
 
+def open_files(pid):
+    """The targets of the process's descriptors. It may open and close others meanwhile."""
+    found = []
+    for link in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            found.append(os.readlink(link))
+        except FileNotFoundError:
+            continue
+    return found
+
+
 def processor_time(pid):
     """Seconds that the process has run."""
     fields = proc_file(pid, "stat").rpartition(")")[2].split()
