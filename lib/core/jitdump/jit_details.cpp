@@ -18,9 +18,9 @@ namespace perfmap {
 
 namespace {
 
-/// V8 adds the size of an ELF header to the addresses of its lines, because perf of that time put
-/// the code after one.
-inline constexpr std::uint64_t kV8LineShift = 0x40;
+/// V8 and LLVM add the size of an ELF header to the addresses of their lines, because perf of that
+/// time put the code after one.
+constexpr std::uint64_t kLineShift = 0x40;
 
 constexpr std::size_t kFixed = 16;  // address, line and column
 constexpr std::size_t kMaxPadding = 7;
@@ -85,6 +85,8 @@ std::optional<std::vector<LineRecord>> decode_v8_lines(const JitRecord& record,
     line.line = cursor.i32();
     line.column = cursor.i32();
     line.file = info->lines.substr(at + kFixed, end - at - kFixed);
+    line.file_repeats = line.file == kRepeatedFile && !lines.empty();
+    if (line.file_repeats) line.file = lines.back().file;
     lines.push_back(line);
     at = end + 1;
   }
@@ -139,6 +141,49 @@ bool has_bytecode_offsets(const LoadRecord& load, const std::vector<CodeLine>& l
   return lines.back().address - load.range.begin < load.range.size / 2;
 }
 
+/// Finds out whether a dump's line addresses are moved up by kLineShift, from all of its records.
+class LineShift {
+ public:
+  void see(const JitRecord& record, const DebugInfoRecord& info, const LoadRecord& load) {
+    Cursor cursor(info.lines, record.order);
+    const std::uint64_t first = cursor.u64() - info.code_address;
+    if (!cursor.ok() || info.line_count == 0) return;
+    ++with_lines_;
+    below_ += first < kLineShift ? 1 : 0;
+    at_ += first == kLineShift ? 1 : 0;
+    if (!passes_end_ && first == kLineShift) passes_end_ = has_line_after(record, load.range);
+  }
+
+  std::uint64_t of(bool is_v8) const noexcept {
+    const bool is_moved = is_v8 ? is_v8_moved() : is_llvm_moved();
+    return is_moved ? kLineShift : 0;
+  }
+
+ private:
+  /// A later V8 may drop the shift, so the majority of the records decides.
+  bool is_v8_moved() const noexcept { return below_ < with_lines_ - below_; }
+
+  /// LLVM (MCJIT, ORC, Julia) leaves no mark in the header. Its first line is that of the first
+  /// instruction, so nearly all functions begin with the shift exactly. Those of another writer may
+  /// do so after a prologue of that size, but none of their lines is behind the end of the code.
+  bool is_llvm_moved() const noexcept {
+    return passes_end_ && at_ >= with_lines_ - with_lines_ / 10;
+  }
+
+  static bool has_line_after(const JitRecord& record, const AddressRange& code) {
+    const auto lines = decode_lines(record);
+    return lines && std::ranges::any_of(*lines, [&](const LineRecord& line) {
+             return line.address - code.begin > code.size &&
+                    line.address - code.begin <= code.size + kLineShift;
+           });
+  }
+
+  std::uint64_t with_lines_ = 0;
+  std::uint64_t below_ = 0;  // first line below the shift
+  std::uint64_t at_ = 0;     // first line exactly at the shift
+  bool passes_end_ = false;  // one of these has a line that is in the code only after correction
+};
+
 constexpr std::uint64_t kNone = 0;  // offset 0 is the header, never a record
 /// Erlang's first lines belong to the words right before the code.
 constexpr std::uint64_t kShortlyBelow = 4096;
@@ -157,7 +202,7 @@ struct Distance {
 }  // namespace
 
 bool has_freed_files(const JitRecord& record, const AddressRange& range) {
-  for (const std::uint64_t shift : {kV8LineShift, std::uint64_t{0}}) {
+  for (const std::uint64_t shift : {kLineShift, std::uint64_t{0}}) {
     const auto lines = decode_v8_lines(record, range, shift);
     const auto is_freed = [](const LineRecord& line) {
       return line.file.find('\0') != std::string_view::npos;
@@ -186,9 +231,7 @@ struct JitDetails::State {
   std::uint64_t loads = 0;
   std::uint64_t unwinding = kNone;
   ShortFiles short_files;
-  /// How many records have lines, and how many of those have their first line below V8's shift.
-  std::uint64_t with_lines = 0;
-  std::uint64_t below_shift = 0;
+  LineShift line_shift;
 
   explicit State(const Jitdump& of) : dump(&of), reader(of) { read(); }
 
@@ -202,12 +245,12 @@ struct JitDetails::State {
       unwinding = record.offset;
     } else if (const auto info = decode_debug_info(record)) {
       waiting[info->code_address] = {record.offset, loads};
-      look_at_first_line(record, *info);
     } else if (const auto load = decode_load(record)) {
       Details details{record.offset, kNone, std::exchange(unwinding, kNone)};
       if (const auto found = waiting.find(load->range.begin); found != waiting.end()) {
         if (loads - found->second.since <= kMaxBetween) {
           details.debug_info = found->second.debug_info;
+          see_lines(details.debug_info, *load);
         }
         waiting.erase(found);
       }
@@ -217,12 +260,10 @@ struct JitDetails::State {
     }
   }
 
-  void look_at_first_line(const JitRecord& record, const DebugInfoRecord& info) noexcept {
-    Cursor cursor(info.lines, record.order);
-    const Address first = cursor.u64();
-    if (!cursor.ok() || info.line_count == 0) return;
-    ++with_lines;
-    below_shift += first - info.code_address < kV8LineShift ? 1 : 0;
+  void see_lines(std::uint64_t debug_info, const LoadRecord& load) {
+    const auto record = dump->record_at(debug_info);
+    const auto info = record ? decode_debug_info(*record) : std::nullopt;
+    if (info) line_shift.see(*record, *info, load);
   }
 
   const Details* of(std::uint64_t load) const noexcept {
@@ -232,10 +273,7 @@ struct JitDetails::State {
     return found != all.end() && found->load == load ? &*found : nullptr;
   }
 
-  /// A later V8 may drop the shift, so the majority of the records decides.
-  std::uint64_t shift() const noexcept {
-    return dump->is_v8() && below_shift < with_lines - below_shift ? kV8LineShift : 0;
-  }
+  std::uint64_t shift() const noexcept { return line_shift.of(dump->is_v8()); }
 
   std::optional<std::vector<LineRecord>> records_of(const JitRecord& record,
                                                     const LoadRecord& load) const {
@@ -265,6 +303,8 @@ std::optional<std::uint64_t> JitDetails::unwinding(std::uint64_t load_offset) co
   if (details == nullptr || details->unwinding == kNone) return std::nullopt;
   return details->unwinding;
 }
+
+std::uint64_t JitDetails::line_shift() const noexcept { return state_->shift(); }
 
 std::vector<CodeLine> JitDetails::lines(std::uint64_t load_offset) const {
   const auto offset = debug_info(load_offset);

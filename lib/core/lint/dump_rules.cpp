@@ -10,6 +10,7 @@
 #include "jitdump/lifetimes.hpp"
 #include "lint/checks.hpp"
 #include "perfmap/text.hpp"
+#include "perfmap/timeline.hpp"
 
 namespace perfmap {
 namespace lint_rules {
@@ -267,9 +268,6 @@ class OrderRules {
 
 // Source lines.
 
-/// V8 adds the size of an ELF header to each line address.
-constexpr std::uint64_t kV8Offset = 0x40;
-
 /// QEMU ends its lines with an entry for the end of the code.
 bool is_end_mark(const LineRecord& line, std::size_t i, std::size_t count) noexcept {
   return i + 1 == count && line.line == 0 && line.file.empty();
@@ -283,13 +281,14 @@ std::string line_text(std::size_t i, std::size_t count) {
   return "line entry " + std::to_string(i + 1) + " of " + std::to_string(count);
 }
 
-/// JD210, JD211, JD215: source lines. perf assigns them to the next LOAD, independent of its
+/// JD210, JD211, JD215, JD217: source lines. perf assigns them to the next LOAD, independent of its
 /// address.
 class SourceLineRules {
  public:
   SourceLineRules(const Jitdump& dump, Diagnostics& problems) : dump_(dump), problems_(problems) {}
 
   void see_lines(const JitRecord& record) {
+    if (!shift_) find_shift(record);
     if (waiting_) {
       report(problems_, rule::kOddDebugInfo, waiting_->offset,
              "other source lines follow before the LOAD of these lines");
@@ -341,6 +340,14 @@ class SourceLineRules {
   }
 
  private:
+  void find_shift(const JitRecord& first) {
+    shift_ = JitDetails(dump_).line_shift();
+    if (*shift_ == 0) return;
+    report(problems_, rule::kHighLines, first.offset, "all addresses of source lines are ",
+           Hex{*shift_}, " too high, as ", dump_.is_v8() ? "V8" : "LLVM",
+           " writes them: perfmap takes ", Hex{*shift_}, " off");
+  }
+
   /// JD211, at most once per record.
   void check(const JitRecord& record, const LoadRecord* load) {
     if (problems_.ignores(rule::kBadLines) || has_odd_sizes(record))
@@ -360,14 +367,14 @@ class SourceLineRules {
     const auto lines = decode_lines(record, &padding);
     if (!lines) return "its source lines exceed the record";
     const std::uint64_t room = load == nullptr ? 0 : load->range.size;
-    const std::uint64_t slack = dump_.is_v8() ? kV8Offset : 0;
     for (std::size_t i = 0; i < lines->size(); ++i) {
       const LineRecord& line = (*lines)[i];
       if (is_end_mark(line, i, lines->size())) break;
       if (line.line <= 0) {
         return line_text(i, lines->size()) + " has line number " + std::to_string(line.line);
       }
-      if (load != nullptr && is_outside(line.address - load->range.begin, room, slack)) {
+      if (load != nullptr &&
+          is_outside(line.address - load->range.begin, room, shift_.value_or(0))) {
         return line_text(i, lines->size()) + " is at " + hex_text(line.address) +
                ", outside the function";
       }
@@ -381,6 +388,7 @@ class SourceLineRules {
 
   const Jitdump& dump_;
   Diagnostics& problems_;
+  std::optional<std::uint64_t> shift_;
   std::optional<JitRecord> waiting_;
   std::uint64_t with_lines_ = 0;
   std::uint64_t freed_ = 0;

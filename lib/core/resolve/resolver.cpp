@@ -65,7 +65,9 @@ std::string_view to_string(Unresolved why) noexcept {
 Doubts doubts_of(const Map& map, const Entry& entry) noexcept {
   Doubts doubts;
   if (map.written_size(entry) != entry.range.size) doubts.add(Doubt::clamped_range);
-  const bool is_torn = entry.name.find('\0') != std::string_view::npos ||
+  constexpr std::uint64_t kUserSpace = std::uint64_t{1} << 47;
+  const bool is_torn = entry.range.size > kUserSpace ||
+                       entry.name.find('\0') != std::string_view::npos ||
                        glued_entry(entry.name) != std::string_view::npos;
   if (is_torn) doubts.add(Doubt::damaged_record);
   return doubts;

@@ -170,11 +170,17 @@ class PERFMAP_API JitDetails {
   /// same address the last counts. Empty if the LOAD has no lines, if they pass the end of their
   /// record, or if the input was truncated since.
   ///
-  /// Corrects three mistakes. V8's addresses are 0x40 too high. V8's file names with NULs in them
-  /// have lost their first 16 bytes: the path in the function's name replaces them, or else the
-  /// file is empty. Erlang writes addresses shortly below the code: they become its beginning.
+  /// Corrects three mistakes. Addresses of V8 and LLVM are too high by line_shift(). V8's file
+  /// names with NULs in them have lost their first 16 bytes: the path in the function's name
+  /// replaces them, or else the file is empty; entries that repeat the file get the same. Erlang
+  /// writes addresses shortly below the code: they become its beginning.
   /// Other addresses outside the code cover nothing and are left out. O(lines · log lines).
   std::vector<CodeLine> lines(std::uint64_t load_offset) const;
+
+  /// How much all line addresses of the dump are too high: 0x40, or 0. The records decide: of V8's,
+  /// most lines begin that far above their code; of LLVM's (MCJIT, ORC, Julia), nine of ten begin
+  /// exactly there, and a later line is above the end of its code.
+  std::uint64_t line_shift() const noexcept;
 
   /// The line that covers `address_at_load`, an address of the code at its LOAD; nothing before the
   /// first line and outside the code. Reads all lines of the function: for many addresses of one

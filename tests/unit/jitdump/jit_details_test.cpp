@@ -200,6 +200,37 @@ TEST_CASE("V8 line addresses that are correct are not adjusted", "[details]") {
         Shown{"1004 1 a", "1044 2 a"});
 }
 
+namespace {
+
+/// Two functions, each with its two lines at these distances from the code.
+Shown lines_at(std::array<std::uint64_t, 2> first, std::array<std::uint64_t, 2> second) {
+  DumpBytes bytes;
+  bytes.header();
+  for (const auto& [address, at] : {std::pair(0x1000ull, first), {0x2000ull, second}}) {
+    bytes.debug_info(1, address, {{address + at[0], 1, 0, "a"}, {address + at[1], 2, 0, "a"}})
+        .load(2, address, "f", std::string(0x50, 'c'));
+  }
+  const Jitdump dump = dump_of(bytes.text());
+  Shown all;
+  for (const std::uint64_t load : offsets_of(dump).loads) {
+    for (const std::string& line : shown(JitDetails(dump).lines(load))) all.push_back(line);
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("trap: LLVM writes the addresses of lines 0x40 too high", "[details][traps]") {
+  CHECK(lines_at({0x40, 0x5b}, {0x40, 0x8f}) ==
+        Shown{"1000 1 a", "101b 2 a", "2000 1 a", "204f 2 a"});
+  // All lines are in their functions as they are written.
+  CHECK(lines_at({0x40, 0x48}, {0x40, 0x4f}) ==
+        Shown{"1040 1 a", "1048 2 a", "2040 1 a", "204f 2 a"});
+  // One function begins elsewhere.
+  CHECK(lines_at({0x40, 0x8f}, {0, 0x4f}) == Shown{"1040 1 a", "2000 1 a", "204f 2 a"});
+  CHECK(lines_at({0x40, 0x91}, {0x40, 0x4f}) == Shown{"1040 1 a", "2040 1 a", "204f 2 a"});
+}
+
 TEST_CASE("trap: Erlang's lines below the code start at its first address", "[details][traps]") {
   CHECK(lines_of(DumpBytes()
                      .header()
@@ -235,6 +266,20 @@ TEST_CASE("trap: V8's file names that contain NULs end where the next line begin
   CHECK(lines_of(bytes("JS:^f " + whole + ":1:9")) == Shown{"1000 1 " + whole, "1002 2 " + whole});
   CHECK(lines_of(bytes("JS:^f /some/other/file/of/it.js:1:9")) == Shown{"1000 1 ", "1002 2 "});
   CHECK(lines_of(bytes("")) == Shown{"1000 1 ", "1002 2 "});
+
+  const auto repeated = [&](std::string_view name) {
+    return DumpBytes()
+        .header(kV8)
+        .debug_info(1, 0x1000,
+                    {{0x1040, 1, 9, freed + "rc/workload.js"},
+                     {0x1041, 2, 9, "\xff"},
+                     {0x1042, 3, 9, "\xff"}},
+                    3)
+        .load(2, 0x1000, name, "cccc");
+  };
+  CHECK(lines_of(repeated("JS:*f " + whole + ":1:9")) ==
+        Shown{"1000 1 " + whole, "1001 2 " + whole, "1002 3 " + whole});
+  CHECK(lines_of(repeated("")) == Shown{"1000 1 ", "1001 2 ", "1002 3 "});
 }
 
 TEST_CASE("trap: a file name of V8 that is lost is that of the function if no other has its length",

@@ -155,6 +155,8 @@ std::vector<Case> line_cases() {
       {"JD211 +0x76", lines(ok(), {{at + 4, 1, 1, "a"}, {at, 2, 1, "a"}}),
        lines(ok(), {{at, 1, 1, "a"}, {at, 2, 1, "a"}})},
       {"JD215 +0x48d", max, fewer},
+      {"JD217 +0x76", lines(ok(), {{at + 0x40, 1, 1, "a"}, {at + 0x50, 2, 1, "a"}}),
+       lines(ok(), {{at, 1, 1, "a"}, {at + 16, 2, 1, "a"}})},
   };
 }
 

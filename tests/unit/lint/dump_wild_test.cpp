@@ -17,17 +17,31 @@ const std::string kCode(16, '\x90');
 
 }  // namespace
 
-TEST_CASE("V8's line addresses, which are 0x40 too high, are inside their function",
+TEST_CASE("line addresses of V8 and LLVM, which are 0x40 too high, are one finding",
           "[lint][jitdump]") {
-  const auto dump = [](std::uint32_t padding) {
-    return DumpBytes()
-        .header({.pad1 = padding})
-        .debug_info(1, kAt, {{kAt + 0x40, 1, 1, "a.js"}, {kAt + 0x50, 2, 1, "a.js"}}, 5)
-        .load(1, kAt, "JS:*f a.js:1:1", kCode)
-        .text();
+  const auto findings = [](std::uint32_t padding, std::uint64_t first) {
+    DumpBytes dump;
+    dump.header({.pad1 = padding});
+    for (std::uint64_t i = 1; i <= 2; ++i) {
+      const std::uint64_t at = kAt + 0x1000 * i;
+      dump.debug_info(i, at, {{at + first, 1, 1, "a.js"}, {at + 0x50, 2, 1, "a.js"}}, 5)
+          .load(i, at, "f", kCode, i);
+    }
+    const Diagnostics problems = lint_dump(dump.text());
+    std::vector<std::string> found;
+    for (const Diagnostic& one : problems.items()) {
+      found.push_back(std::string(one.rule->id) + " " + one.message);
+    }
+    return found;
   };
-  CHECK(places_of(lint_dump(dump(JitdumpHeader::kV8Padding))).empty());
-  CHECK(places_of(lint_dump(dump(0))) == std::vector<std::string>{"JD211 +0x28"});
+  CHECK(findings(JitdumpHeader::kV8Padding, 0x42) ==
+        std::vector<std::string>{"JD217 all addresses of source lines are 0x40 too high, as V8 "
+                                 "writes them: perfmap takes 0x40 off"});
+  CHECK(findings(0, 0x40) ==
+        std::vector<std::string>{"JD217 all addresses of source lines are 0x40 too high, as LLVM "
+                                 "writes them: perfmap takes 0x40 off"});
+  CHECK(findings(0, 0x42).size() == 2);
+  CHECK(findings(0, 0x42)[0].starts_with("JD211 line entry 1 of 2"));
 }
 
 TEST_CASE("file names that V8 freed are one finding", "[lint][jitdump]") {
@@ -44,7 +58,7 @@ TEST_CASE("file names that V8 freed are one finding", "[lint][jitdump]") {
   dump.debug_info(20, kAt + 0x8000, {{kAt + 0x8040, 1, 1, "a.js"}, {kAt, 2, 1, "a.js"}}, 5);
   dump.load(20, kAt + 0x8000, "JS:*g a.js:1:1", kCode, 9);
   const Diagnostics problems = lint_dump(dump.text());
-  CHECK(places_of(problems).size() == 2);
+  CHECK(places_of(problems).size() == 3);
   CHECK(std::ranges::count_if(problems.items(), [](const Diagnostic& one) {
           return one.message ==
                  "source lines of 3 of 4 functions have file names that V8 had freed before it "
