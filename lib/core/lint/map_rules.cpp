@@ -188,7 +188,6 @@ std::optional<Entry> check_syntax(const LineReport& report) {
 
 // Rules for single entries.
 
-constexpr std::uint64_t kHugeSize = std::uint64_t{64} << 20;
 constexpr std::uint64_t kFirstUserAddress = std::uint64_t{64} << 10;
 constexpr std::size_t kShortLine = 4096;
 constexpr std::uint64_t kUserAddressEnd = std::uint64_t{1} << 56;  // 57-bit x86-64, 52-bit arm64
@@ -212,7 +211,7 @@ void check_range(const LineReport& line, const Entry& entry) {
   if (entry.range.size == 0 && !is_last_byte && written_size(line.text, entry) == 0) {
     line.add(size_at(), rule::kSizeZero, "size 0: only the first byte has this name");
   }
-  if (entry.range.size > kHugeSize) {
+  if (entry.range.size > kLargestFunction) {
     line.add(size_at(), rule::kHugeSize,
              entry.range.size > UINT32_MAX ? "a size above 4 GiB" : "a size above 64 MiB");
   }

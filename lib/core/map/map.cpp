@@ -69,8 +69,10 @@ __attribute__((target("avx2,bmi"), always_inline)) inline void parse_canonical(
   text += size.digits;
   const bool named = static_cast<unsigned char>(text[1]) > ' ';
   // Size 0 fails this comparison (it wraps to the maximum) and takes the slow path, because it may
-  // be filler. So may any line at a low address, while its head is stored.
-  if (size.digits == 0 || *text != ' ' || !named || size.value - 1 >= ~begin.value) return;
+  // be filler, and so does one that may be two joined numbers. So may any line at a low address,
+  // while its head is stored.
+  if (size.digits == 0 || *text != ' ' || !named || size.value - 1 >= kLargestFunction) return;
+  if (size.value - 1 >= ~begin.value) return;
   if (begin.value < kMaxFillerAddress) return;
   // The line's end was found before its bytes were read here, and they may have changed between.
   const auto name = static_cast<std::uint32_t>(text + 1 - line);
@@ -194,6 +196,17 @@ constexpr std::array<std::int8_t, 256> digit_table() {
 }
 constexpr std::array<std::int8_t, 256> kDigits = digit_table();
 
+/// Whether "SIZE NAME" begins at `at`: a hexadecimal number, a blank and another character.
+bool size_and_name_at(std::string_view text, std::size_t at) noexcept {
+  const bool prefixed = text.substr(at, 2) == "0x";
+  const std::size_t start = prefixed ? at + 2 : at;
+  std::size_t end = start;
+  while (end < text.size() && is_lower_hex(text[end])) ++end;
+  const std::size_t max = prefixed ? 16 : 8;
+  return end > start && end - start <= max && end + 1 < text.size() && text[end] == ' ' &&
+         text[end + 1] != ' ';
+}
+
 }  // namespace
 
 std::optional<std::uint64_t> parse_hex(std::string_view text) noexcept {
@@ -233,6 +246,11 @@ std::optional<Entry> read_map_line(std::string_view line, std::uint64_t offset,
   skip_blanks(rest);
   if (rest.empty()) {
     fault = {&rule::kTooFewFields, rest, "expected address, size and name"};
+    return std::nullopt;
+  }
+  if (*size > kLargestFunction && size_and_name_at(rest, 0)) {
+    fault = {&rule::kGluedLines, size_field,
+             "the size ends in the address of another entry: two writes were joined into one line"};
     return std::nullopt;
   }
   const AddressRange range = AddressRange::within_space(*begin, *size);
@@ -475,17 +493,6 @@ std::size_t digits_before(std::string_view text, std::size_t end) noexcept {
   std::size_t count = 0;
   while (count < end && is_lower_hex(text[end - 1 - count])) ++count;
   return count;
-}
-
-/// Whether "SIZE NAME" begins at `at`: a hexadecimal number, a blank and another character.
-bool size_and_name_at(std::string_view text, std::size_t at) noexcept {
-  const bool prefixed = text.substr(at, 2) == "0x";
-  const std::size_t start = prefixed ? at + 2 : at;
-  std::size_t end = start;
-  while (end < text.size() && is_lower_hex(text[end])) ++end;
-  const std::size_t max = prefixed ? 16 : 8;
-  return end > start && end - start <= max && end + 1 < text.size() && text[end] == ' ' &&
-         text[end + 1] != ' ';
 }
 
 /// The length of the address that ends before `end`, or 0. With a 0x prefix, any number counts.

@@ -194,6 +194,9 @@ void for_each_entry(const Map& map, Diagnostics& problems, Visit&& visit) {
 /// file ends without one. `range.size` is not clamped, because perf does not clamp it.
 std::optional<Entry> read_perf_line(std::string_view line, std::uint64_t offset) noexcept;
 
+/// No function is larger.
+inline constexpr std::uint64_t kLargestFunction = std::uint64_t{64} << 20;
+
 /// Where another entry begins inside a name, "…ADDRESS SIZE NAME", as two interleaved writes leave
 /// it; npos if there is none.
 std::size_t glued_entry(std::string_view name) noexcept;
