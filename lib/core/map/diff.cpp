@@ -8,12 +8,13 @@
 
 #include "base/mmap_vector.hpp"
 #include "perfmap/merge.hpp"
+#include "perfmap/runtimes.hpp"
 
 namespace perfmap {
 namespace {
 
-/// An entry with a copy of its name: a process that may write to the file can change its bytes at
-/// any time, even between two comparisons of a sort.
+/// An entry with a copy of its stable name: a process that may write to the file can change its
+/// bytes at any time, even between two comparisons of a sort.
 struct Named {
   std::string_view name;
   AddressRange range;
@@ -29,11 +30,11 @@ struct Named {
 class SortedEntries {
  public:
   SortedEntries(const Map& map, Diagnostics& problems) {
-    // Names are parts of different lines, so all of them have room in as many bytes as the text
-    // has. Memory that no name is copied to is never touched.
+    // Names are parts of different lines, and stable_name() makes none longer, so all of them have
+    // room in as many bytes as the text has. Memory that no name is copied to is never touched.
     names_.make_room(map.text().size());
     map.for_each(problems, [&](const Entry& entry) {
-      entries_.push_back({copy_of(entry.name), entry.range});
+      entries_.push_back({copy_of(stable_name(std::string(entry.name))), entry.range});
     });
     std::sort(entries_.begin(), entries_.end());
     entries_.erase(std::unique(entries_.begin(), entries_.end()), entries_.end());

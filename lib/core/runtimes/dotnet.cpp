@@ -76,6 +76,8 @@ std::string without_tier(std::string_view raw, const DecodedName& name) {
   return std::string(name.tier.empty() ? raw : raw.substr(0, raw.rfind('[')));
 }
 
+constexpr RunNumber kRunNumbers[] = {{.after = "stub", .mark = "<", .end = ">"}};
+
 constexpr std::string_view kVariables[] = {"DOTNET_PerfMapEnabled", "COMPlus_PerfMapEnabled"};
 /// perf ignores maps for code in a memfd, which W^X uses.
 constexpr std::string_view kNamingVariables[] = {"DOTNET_PerfMapEnabled=1",
@@ -115,6 +117,7 @@ constinit const RuntimeInfo kDotnet = {
     .title = ".NET",
     .names = {.decode = decode,
               .without_tier = without_tier,
+              .run_numbers = kRunNumbers,
               .own_code_rule = {.rule = &rule::kOnlyStubs,
                                 .tiers = {"stub"},
                                 .is_whole_map = true,

@@ -133,6 +133,21 @@ std::optional<DecodedName> decode(std::string_view raw) {
   return std::nullopt;
 }
 
+/// Hidden classes have an address: "Cart$$Lambda$3/0x00007f48b4001000", since JDK 21
+/// "Cart$$Lambda+0x…"; before JDK 15 a hash: "Cart$$Lambda$3/792791759". The counters are those of
+/// the whole program, in the order in which it needs such classes.
+constexpr RunNumber kRunNumbers[] = {
+    {.mark = "/0x", .is_address = true},
+    {.mark = "+0x", .is_address = true},
+    {.mark = "/"},
+    {.after = "$$Lambda", .mark = "$"},
+    {.after = "$Proxy"},
+    {.after = "jdk.proxy"},
+    {.after = "GeneratedMethodAccessor"},
+    {.after = "GeneratedConstructorAccessor"},
+    {.after = "GeneratedSerializationConstructorAccessor"},
+};
+
 constexpr std::string_view kFramePointers = "-XX:+PreserveFramePointer";
 constexpr std::string_view kNoFramePointers = "-XX:-PreserveFramePointer";
 constexpr std::string_view kMapAtExit = "-XX:+DumpPerfMapAtExit";
@@ -214,7 +229,7 @@ constinit const RuntimeInfo kHotspot = {
     .id = "hotspot",
     .process = "jvm",
     .title = "the JVM",
-    .names = {.decode = decode, .has_colon_prefix = false},
+    .names = {.decode = decode, .run_numbers = kRunNumbers, .has_colon_prefix = false},
     .signs = {.programs = {"java"},
               .libraries = {"libjvm"},
               .release_library = "libjvm.so",

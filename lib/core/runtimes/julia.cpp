@@ -19,13 +19,16 @@ std::optional<DecodedName> decode(std::string_view raw) {
   return std::nullopt;
 }
 
+/// The counter of its compilations.
+constexpr RunNumber kRunNumbers[] = {{.mark = "_", .is_last = true}};
+
 }  // namespace
 
 constinit const RuntimeInfo kJulia = {
     .runtime = Runtime::julia,
     .id = "julia",
     .title = "Julia",
-    .names = {.decode = decode},
+    .names = {.decode = decode, .run_numbers = kRunNumbers},
     .guide = {.title = "Julia",
               .start = "ENABLE_JITPROFILING=1",
               .writes = "jitdump",

@@ -61,13 +61,16 @@ CommandLine naming_command(const RuntimeProcess& process) {
 constexpr StartVariable kStartVariables[] = {{"JITDUMPDIR", "{dir}/written", '\0'}};
 constexpr std::string_view kStartArguments[] = {"-c", "jit_profiling_support=on"};
 
+constexpr RunNumber kRunNumbers[] = {{.mark = "_", .is_last = true},
+                                     {.mark = "_", .is_last = true}};
+
 }  // namespace
 
 constinit const RuntimeInfo kPostgresql = {
     .runtime = Runtime::postgresql,
     .id = "postgresql",
     .title = "PostgreSQL",
-    .names = {.decode = decode},
+    .names = {.decode = decode, .run_numbers = kRunNumbers},
     // Not by the program: a process loads the JIT with its first expensive query.
     .signs = {.libraries = {"llvmjit"}},
     .maps = {.variables = kVariables, .flags = flags_of, .command = naming_command},

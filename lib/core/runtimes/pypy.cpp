@@ -58,13 +58,18 @@ CommandLine naming_command(const RuntimeProcess& process) {
 constexpr StartVariable kStartVariables[] = {
     {"PYPYLOG", "jit-backend-addr:{dir}/written/pypy-%d.log", '\0'}};
 
+constexpr RunNumber kRunNumbers[] = {
+    {.after = "Loop", .mark = " "},
+    {.after = "bridge out of Guard", .mark = " 0x", .is_address = true},
+};
+
 }  // namespace
 
 constinit const RuntimeInfo kPypy = {
     .runtime = Runtime::pypy,
     .id = "pypy",
     .title = "PyPy",
-    .names = {.decode = decode},
+    .names = {.decode = decode, .run_numbers = kRunNumbers},
     .signs = {.programs = {"pypy"}, .libraries = {"libpypy"}},
     .maps = {.variables = kVariables,
              .flags = flags_of,

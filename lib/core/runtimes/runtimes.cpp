@@ -96,6 +96,24 @@ Words runtime_variables(const ProgramStart& start) {
   return found;
 }
 
+std::string without_number(std::string_view text, const RunNumber& number) {
+  constexpr std::size_t kAddressDigits = 8;
+  const std::string begin = std::string(number.after).append(number.mark);
+  const char* const digits = number.is_address ? "0123456789abcdef" : "0123456789";
+  const std::size_t fewest = number.is_address ? kAddressDigits : 1;
+  std::string kept;
+  for (std::size_t at = text.find(begin); at != std::string_view::npos; at = text.find(begin)) {
+    const std::size_t first = at + begin.size();
+    const std::size_t end = std::min(text.find_first_not_of(digits, first), text.size());
+    const std::string_view rest = text.substr(end);
+    const bool is_it =
+        end - first >= fewest && rest.starts_with(number.end) && (!number.is_last || rest.empty());
+    kept.append(text.substr(0, is_it ? at + number.after.size() : end));
+    text = rest.substr(is_it ? number.end.size() : 0);
+  }
+  return kept.append(text);
+}
+
 }  // namespace
 
 std::span<const RuntimeInfo* const> all_runtimes() noexcept { return kRuntimes; }
@@ -255,6 +273,14 @@ std::string without_tier(std::string_view raw) {
   const Tier* const tier = find_tier(decoded.tier);
   const bool is_own_code = tier != nullptr && tier->is_own_code;
   return is_own_code || shorten == nullptr ? std::string(raw) : shorten(raw, decoded);
+}
+
+std::string stable_name(std::string_view raw) {
+  std::string name(raw);
+  for (const RunNumber& number : runtime_info(decode_name(raw).runtime).names.run_numbers) {
+    name = without_number(name, number);
+  }
+  return name;
 }
 
 namespace runtimes {

@@ -36,7 +36,7 @@ PERFMAP_API std::string portable_text(const Index& index);
 /// added, so that lines of two maps do not join.
 PERFMAP_API void write_concatenated(std::span<const Map> maps, OutputFile& out);
 
-/// A difference between two maps for one name.
+/// A difference between two maps for one name; see stable_name().
 struct NameChange {
   enum class Kind : std::uint8_t {
     appeared,  ///< only the second map has the range `after` under this name
@@ -49,8 +49,8 @@ struct NameChange {
   AddressRange after;
 };
 
-/// Compares entries as written, by name and range. Overlaps are not resolved; the order of lines
-/// and repeated entries do not count. Malformed lines of either map go to `problems`.
+/// Compares entries as written, by stable name and range. Overlaps are not resolved; the order of
+/// lines and repeated entries do not count. Malformed lines of either map go to `problems`.
 ///
 /// Ranges of one name that only one map has are paired as moves: first those of equal size (the
 /// same code elsewhere), then the rest (moved or compiled again), both in address order. Ranges

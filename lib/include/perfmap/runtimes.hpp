@@ -86,6 +86,11 @@ PERFMAP_API DecodedName decode_name(std::string_view raw);
 /// "Builtin:Call" is not a script's function Call.
 PERFMAP_API std::string without_tier(std::string_view raw);
 
+/// The name without the numbers that differ in each run of a program, such as the addresses of the
+/// JVM's hidden classes and the counters of traces: what a function is called in every recording.
+/// "int Cart$$Lambda$3/0x00007f48b4001000.get()" becomes "int Cart$$Lambda.get()". O(name).
+PERFMAP_API std::string stable_name(std::string_view raw);
+
 /// How a program was started. Raw bytes.
 struct ProgramStart {
   std::string executable;  ///< without " (deleted)"; empty if the process has none
@@ -152,6 +157,15 @@ struct OwnCodeRule {
   std::string_view message = {};
 };
 
+/// A number in names that differs in each run of a program.
+struct RunNumber {
+  std::string_view after = {};  ///< the text before it, which stays
+  std::string_view mark = {};   ///< the text between, which goes with the number
+  std::string_view end = {};    ///< the same, after it
+  bool is_address = false;      ///< hexadecimal, of at least eight digits
+  bool is_last = false;         ///< nothing follows in the name
+};
+
 /// The names that a runtime gives to its code.
 struct NameGrammar {
   /// Nothing if the name is not from this runtime. Null: it writes no names of its own.
@@ -159,6 +173,8 @@ struct NameGrammar {
   /// The name that all tiers of a function share; null: the raw name. Not called for tiers of the
   /// runtime's own code.
   std::string (*without_tier)(std::string_view raw, const DecodedName& name) = nullptr;
+  /// What stable_name() removes, in this order.
+  std::span<const RunNumber> run_numbers = {};
   /// Names with this tier are at addresses of data, such as bytecode.
   std::string_view data_tier = {};
   /// The program that marks all of its names, so that a name without the mark has another author.

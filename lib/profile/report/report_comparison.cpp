@@ -399,7 +399,10 @@ std::string_view without_position(const ReportRow& row) {
 /// Sets what is known of a function from one of its rows.
 void describe(const ReportRow& row, std::string_view whole, std::size_t functions,
               ComparedFunction& function) {
-  function.name = !whole.empty() ? whole : functions > 1 ? without_position(row) : row.name;
+  const std::string_view name = !whole.empty()  ? whole
+                                : functions > 1 ? without_position(row)
+                                                : row.name;
+  function.name = row.kind == FrameKind::jit ? stable_name(name) : std::string(name);
   function.module = row.module;
   function.kind = row.kind;
   function.functions = functions;
@@ -416,8 +419,10 @@ std::map<FunctionIdentity, FunctionCounts> functions_of(const Sides& sides, bool
     const std::string_view whole = whole_of(row, sides.wholes);
     // The rows of a module may call each other: their totals have no sum.
     if (totals && !whole.empty()) return;
-    const auto match = whole.empty() ? matches.of(side, function_of(row))
-                                     : FunctionMatches::Match{{whole, file_name_of(row.module), 0}};
+    const auto match =
+        whole.empty()
+            ? matches.of(side, function_of(row))
+            : FunctionMatches::Match{{std::string(whole), std::string(file_name_of(row.module))}};
     const bool is_old = side == Side::before;
     const std::uint64_t count = (totals ? row.total : row.self).samples;
     auto& [function, all] = functions[match.identity];

@@ -48,8 +48,8 @@ struct ComparedSide {
   std::map<std::uint32_t, std::vector<std::uint64_t>> counts;  // by event and node
 };
 
-/// Without what differs between recordings of one program. A script's function gets the name of its
-/// file, and its position if others have its name.
+/// Without what differs between recordings of one program; borrows `match`. A script's function
+/// gets the name of its file, and its position if others have its name.
 FrameFunction common_function(const FunctionMatches::Function& shown,
                               const FunctionMatches::Match& match, std::string& text) {
   const FunctionIdentity& identity = match.identity;
@@ -182,7 +182,8 @@ CommonStacks StackComparison::State::common(const Normalization& normalization) 
     if (place != 0) return place;
     std::string text;
     const auto one = function(label);
-    const FrameFunction common = common_function(one, found.of(side_of(label), one), text);
+    const FunctionMatches::Match match = found.of(side_of(label), one);
+    const FrameFunction common = common_function(one, match, text);
     return place = stacks.table.add({.function = stacks.table.add(common)});
   };
   std::vector<std::uint32_t> nodes(tree.size());  // the common ones

@@ -11,6 +11,7 @@
 
 #include "base/hex_bytes.hpp"
 #include "base/parallel.hpp"
+#include "perfmap/runtimes.hpp"
 #include "perfmap/text.hpp"
 #include "stacks/interning.hpp"
 #include "stacks/writers.hpp"
@@ -75,18 +76,15 @@ struct Span {
   }
 };
 
-/// A mapping without its place, which is another one in each run.
+/// A mapping without its place in memory, which is another one in each run. That of a file has its
+/// place in the file instead, so that a symbolizer can name the addresses.
 FrameMapping without_place(FrameMapping mapping) noexcept {
-  mapping.range = {};
-  mapping.offset = 0;
+  const bool is_file = mapping.path.starts_with('/') && mapping.kind != FrameKind::jit &&
+                       mapping.kind != FrameKind::kernel;
+  mapping.range = is_file ? AddressRange{mapping.offset, mapping.range.size} : AddressRange{};
+  if (!is_file) mapping.offset = 0;
   if (mapping.kind == FrameKind::jit) mapping.path = {};
   return mapping;
-}
-
-/// The path of a map or dump has a pid.
-FrameFunction without_pid(FrameFunction function) noexcept {
-  if (function.kind == FrameKind::jit && !function.name.empty()) function.module = {};
-  return function;
 }
 
 void keep_common(std::string& known, const std::string& other) {
@@ -156,16 +154,28 @@ struct MergedStacks::State {
     const FrameFunction& function = source->function(from.function);
     FramePlace place{.line = from.line, .column = from.column, .doubts = from.doubts};
     if (function.name.empty() && function.kind == FrameKind::native) {
-      place.map_address = place.vaddr = from.vaddr;
+      place.map_address = from.map_address;
+      place.vaddr = from.vaddr;
     }
     // A file that could not be read: only the place in it is known, not the address.
     const bool is_file = source->mapping(from.mapping).path.starts_with('/');
     if (function.name.empty() && function.kind == FrameKind::unknown && is_file) {
       place.map_address = from.map_address;
     }
-    if (from.function != 0) place.function = table.add(without_pid(function));
+    if (from.function != 0) place.function = common_function(function);
     place.mapping = mapping_of(from.mapping);
     return table.add(place);
+  }
+
+  /// The path of a map or dump has a pid.
+  std::uint32_t common_function(FrameFunction function) {
+    if (function.kind != FrameKind::jit || function.name.empty()) return table.add(function);
+    const std::string name = stable_name(function.name);
+    const std::string system_name = stable_name(function.system_name);
+    function.name = name;
+    function.system_name = system_name;
+    function.module = {};
+    return table.add(function);
   }
 
   std::uint32_t event_number(const StackSample& sample) {

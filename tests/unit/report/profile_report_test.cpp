@@ -245,6 +245,19 @@ TEST_CASE("CSV quotes what it must", "[report]") {
         ",,\r\n");
 }
 
+TEST_CASE("a name in CSV is text for a spreadsheet, and no formula", "[report]") {
+  const auto [name, field] = GENERATE(table<std::string, std::string>({
+      {"=cmd|calc!A1", "'=cmd|calc!A1"},
+      {"+f", "'+f"},
+      {"-[NSObject init]", "'-[NSObject init]"},
+      {"@plt", "'@plt"},
+      {"f=", "f="},
+      {"=f(\"a\")", "\"'=f(\"\"a\"\")\""},
+  }));
+  const test::Stacks stacks = one_function({.name = name, .kind = FrameKind::jit});
+  CHECK(has(in(write_report_csv, report_of(stacks)), "," + field + ","));
+}
+
 TEST_CASE("JSON has names that are not UTF-8", "[report]") {
   const test::Stacks stacks = one_function({.name = "a\xff", .kind = FrameKind::native});
   const auto json = nlohmann::json::parse(in(write_report_json, report_of(stacks)));

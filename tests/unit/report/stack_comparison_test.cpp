@@ -232,8 +232,8 @@ TEST_CASE("a stack changes by the rule of a comparison of reports", "[report]") 
     const auto found = compare_reports(baselines, reports, options);
     REQUIRE(found);
     for (const auto& line : lines_of(compared(before, after, StackFormat::jsonl, options))) {
-      const auto same =
-          std::ranges::find(found->functions, line["frames"][0]["name"], &ComparedFunction::name);
+      const auto name = line["frames"][0]["name"].get<std::string>();
+      const auto same = std::ranges::find(found->functions, name, &ComparedFunction::name);
       const Change expected = same == found->functions.end() ? Change::same : same->change;
       CAPTURE(line.dump());
       CHECK(line["change"] == to_string(expected));

@@ -160,6 +160,39 @@ TEST_CASE("a name with a million blanks is decoded in linear time", "[names]") {
   CHECK(decode_name("Ion: f" + blanks + "(a:1:2)").line == 1);
 }
 
+TEST_CASE("stable_name() removes the numbers of a run and nothing else", "[names]") {
+  const auto [raw, stable] = GENERATE(table<std::string, std::string>({
+      {"int Cart$$Lambda$3/0x00007f48b4001000.get(int)", "int Cart$$Lambda.get(int)"},
+      {"int Cart$$Lambda+0x00007f48b4001000.get(int)", "int Cart$$Lambda.get(int)"},
+      {"int Cart$$Lambda/0x00007f48b4001000.get(int)", "int Cart$$Lambda.get(int)"},
+      {"int Cart$$Lambda$3/792791759.get(int)", "int Cart$$Lambda.get(int)"},
+      {"void java.lang.invoke.LambdaForm$MH/0x00007f0eb0004000.invoke(java.lang.Object, int)",
+       "void java.lang.invoke.LambdaForm$MH.invoke(java.lang.Object, int)"},
+      {"void A.f(B$$Lambda$1/0x00007f0eb0004000, B$$Lambda$22/0x00007f0eb0004400)",
+       "void A.f(B$$Lambda, B$$Lambda)"},
+      {"void jdk.proxy2.$Proxy12.run()", "void jdk.proxy.$Proxy.run()"},
+      {"java.lang.Object jdk.internal.reflect.GeneratedMethodAccessor7.invoke(java.lang.Object)",
+       "java.lang.Object jdk.internal.reflect.GeneratedMethodAccessor.invoke(java.lang.Object)"},
+      {"void A.lambda$main$0(int)", "void A.lambda$main$0(int)"},
+      {"void A$1.f2(int)", "void A$1.f2(int)"},
+      {"julia_f_12", "julia_f"},
+      {"julia_f_3_12", "julia_f_3"},
+      {"TRACE_7::a.lua:12", "TRACE::a.lua:12"},
+      {"evalexpr_0_9", "evalexpr"},
+      {"deform_12_3", "deform"},
+      {"stub<12> GenerateDispatchStub<X>", "stub GenerateDispatchStub<X>"},
+      {"stub GenerateDispatchStub<X>", "stub GenerateDispatchStub<X>"},
+      {"tb-0x7f0eb0004000", "tb"},
+      {"guest-0x400123", "guest-0x400123"},
+      {"Loop 3 (f;/t.py:1-3~#12 FOR_ITER)", "Loop (f;/t.py:1-3~#12 FOR_ITER)"},
+      {"bridge out of Guard 0x7f0eb0004000", "bridge out of Guard"},
+      {"JS:*f /a/0x00007f48b4001000_12:1:13", "JS:*f /a/0x00007f48b4001000_12:1:13"},
+      {"std::f_12", "std::f_12"},
+      {"", ""},
+  }));
+  CHECK(stable_name(raw) == stable);
+}
+
 TEST_CASE("without_tier() merges the tiers of a function and nothing else", "[names]") {
   const auto [raw, shared] = GENERATE(table<std::string, std::string>({
       {"JS:o*foo /a.js:1:13", "foo /a.js:1:13"},

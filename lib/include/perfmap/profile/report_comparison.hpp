@@ -35,7 +35,7 @@ struct ComparisonOptions {
 struct ComparedFunction {
   enum class Change : std::uint8_t { same, grew, shrank, appeared, vanished };
 
-  std::string_view name = {};
+  std::string name = {};
   std::string_view module = {};
   FrameKind kind = FrameKind::unknown;
   std::string_view file = {};  ///< as in ReportRow
