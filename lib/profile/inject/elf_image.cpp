@@ -358,18 +358,16 @@ bool is_too_large(const Image& image, const ImageDwarf& dwarf) noexcept {
          dwarf.info.size() > kMax || dwarf.ranges.size() > kMax;
 }
 
-/// Adds frames for perf to map. Without a table, perf's libunwind gives up; with a table that has
-/// no entry for an address, it continues with frame pointers.
+/// Adds frames for perf to map.
 void add_mapped_frames(ElfFile& file, const Image& image) {
   const Address end = image.begin.frames.size;
-  const bool is_mapped = end != 0;
   file.map_begin(end);
   const auto add = [&](const char* name, std::string bytes, Address at, std::uint64_t alignment) {
     ElfSection section;
     section.name = name;
     section.type = SHT_PROGBITS;
-    section.flags = is_mapped ? SHF_ALLOC : 0;
-    section.address = section.offset = is_mapped ? at : 0;
+    section.flags = SHF_ALLOC;
+    section.address = section.offset = at;
     section.size = bytes.size();
     section.alignment = alignment;
     section.write = [kept = std::move(bytes)](ElfSink& sink) { sink.write(kept); };
@@ -377,19 +375,22 @@ void add_mapped_frames(ElfFile& file, const Image& image) {
   };
   add(".eh_frame_hdr", std::string(image.frames.table(kFrameTable).view()), kFrameTable, 4);
   const std::string_view frames = image.frames.bytes();
-  if (is_mapped) add(".eh_frame", std::string(frames), end - frames.size(), 8);
-  if (!is_mapped && !image.frames.is_relative()) {
-    add_bytes(file, ".eh_frame", SHT_PROGBITS, frames, image.target.address_size());
-  }
+  add(".eh_frame", std::string(frames), end - frames.size(), 8);
 }
 
+/// Adds what is not mapped. The code keeps its place only if none of this is before it.
 Result<void> write_sections(const Image& image, const ImageDwarf& dwarf, std::uint16_t type,
                             OutputFile& out) {
   ElfFile file(image.target, type);
-  if (type == ET_DYN) add_mapped_frames(file, image);
+  const bool is_mapped = image.begin.frames.size != 0;
+  if (is_mapped) add_mapped_frames(file, image);
   add_symbols(file, image, add_code(file, image));
   add_bytes(file, ".strtab", SHT_STRTAB, image.code.names);
-  if (type == ET_EXEC) {
+  // Without a table, perf's libunwind gives up; with a table that has no entry for an address, it
+  // continues with frame pointers.
+  const TargetBytes table = image.frames.table(0);
+  if (!is_mapped && type == ET_DYN) add_bytes(file, ".eh_frame_hdr", SHT_PROGBITS, table.view(), 4);
+  if (!is_mapped && !image.frames.is_relative()) {
     add_bytes(file, ".eh_frame", SHT_PROGBITS, image.frames.bytes(), image.target.address_size());
   }
   add_bytes(file, ".debug_abbrev", SHT_PROGBITS, dwarf.abbreviations.view());

@@ -203,15 +203,18 @@ std::uint16_t ElfFile::segment_count() const noexcept {
   return static_cast<std::uint16_t>(loaded + (mapped_begin_ != 0 ? 2 : 1));
 }
 
-void ElfFile::lay_out() {
+bool ElfFile::lay_out() {
   const ElfSizes sizes(target_);
   std::uint64_t at = sizes.header + std::uint64_t{sizes.segment} * segment_count();
   for (const ElfSection& section : sections_) {
-    at = std::max(rounded_up(at, section.alignment), section.offset);
+    at = rounded_up(at, section.alignment);
+    if (section.offset != 0 && section.offset < at) return false;
+    at = std::max(at, section.offset);
     offsets_.push_back(at);
     if (section.type != SHT_NOBITS) at += section.size;
   }
   end_ = at;
+  return true;
 }
 
 std::uint64_t ElfFile::offset_of_sections() const noexcept { return rounded_up(end_, 8); }
@@ -287,7 +290,9 @@ std::string ElfFile::build_id_note(std::string_view id) const {
 
 Result<void> ElfFile::write(OutputFile& out) {
   add_names();
-  lay_out();
+  if (!lay_out()) {
+    return Failure({Errc::too_large, "the sections of an ELF file overlap", 0, {}});
+  }
   const std::string headers = section_headers();
   if (!target_.is_64 && offset_of_sections() + headers.size() > UINT32_MAX) {
     return Failure({Errc::too_large, "the code does not fit a 32-bit ELF file", 0, {}});

@@ -79,7 +79,7 @@ struct ElfSection {
   std::uint64_t address = 0;
   std::uint64_t size = 0;
   std::uint64_t alignment = 1;
-  std::uint64_t offset = 0;  ///< minimum offset in the file; aligned
+  std::uint64_t offset = 0;  ///< in the file; 0: after the section before it
   std::uint64_t entry_size = 0;
   std::uint32_t link = 0;
   std::uint32_t info = 0;
@@ -105,12 +105,13 @@ class ElfFile {
   /// segment of their own.
   void map_begin(std::uint64_t size) noexcept { mapped_begin_ = size; }
 
-  /// Call once. Fails with too_large if a 32-bit file would exceed 4 GiB.
+  /// Call once. Fails with too_large if a 32-bit file would exceed 4 GiB, or if a section before
+  /// one with an offset would reach it: its bytes would be found under other addresses.
   Result<void> write(OutputFile& out);
 
  private:
   void add_names();
-  void lay_out();
+  bool lay_out();
   bool has_segment(const ElfSection& section) const noexcept;
   std::uint16_t segment_count() const noexcept;
   std::string header() const;

@@ -73,7 +73,7 @@ struct ImageCluster {
   std::uint32_t first = 0;  ///< its first piece; they are consecutive
   std::uint32_t count = 0;
   std::uint64_t alignment = 1;  ///< of its section in the file
-  std::uint64_t offset = 0;     ///< its minimum offset in the file
+  std::uint64_t offset = 0;     ///< in the file; 0: any
 };
 
 /// The code that existed at a time.

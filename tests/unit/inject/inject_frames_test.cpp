@@ -128,6 +128,11 @@ TEST_CASE("frames that one table cannot reach are only in the file", "[inject][f
   SECTION("code was moved below the table") {
     bytes += DumpBytes().move(90, kArena, kArena - 0x40000, kBody.size()).text();
   }
+  SECTION("there are many of them") {
+    std::vector<Address> functions = {kArena + 0x40000000};
+    for (Address i = 0; i < 400; ++i) functions.push_back(kArena + i * 0x400);
+    bytes = dump_with_frames(functions);
+  }
   const Injected made(recording_of_marker(), {bytes});
   REQUIRE(made.report.dumps.size() == 1);
   CHECK(made.report.dumps[0].counts.frames >= 2);
@@ -137,6 +142,10 @@ TEST_CASE("frames that one table cannot reach are only in the file", "[inject][f
   REQUIRE(frames);
   CHECK(frames->sh_size > 0);
   CHECK((frames->sh_flags & SHF_ALLOC) == 0);
+  const auto code = elf.section(".text");
+  REQUIRE(code);
+  CHECK(code->sh_offset == code->sh_addr);
+  CHECK(memory(made, kArena + 0x400, kBody.size()) == kBody);
   for (const MmapEvent& event : made.mappings()) {
     if (event.name.ends_with(".so")) CHECK(event.range.size == kBody.size());
   }
