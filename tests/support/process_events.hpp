@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <sys/mman.h>
 #include <sys/types.h>
 #include <utility>
 #include <vector>
@@ -43,11 +44,11 @@ class ProcessEvents {
   std::uint64_t time() const { return time_; }
   int count() const { return count_; }  ///< number of samples
 
-  /// `access`: PROT_…, by default of code.
+  /// `access`: PROT_…, by default of code; `flags`: MAP_SHARED or MAP_PRIVATE.
   ProcessEvents& map(pid_t pid, AddressRange range, const std::string& name = "//anon",
-                     std::uint32_t access = 5) {
+                     std::uint32_t access = 5, std::uint32_t flags = MAP_PRIVATE) {
     Bytes body = bytes_.bytes();
-    body.u32(pid).u32(pid).u64(range.begin).u64(range.size).u64(0).zeros(24).u32(access).u32(2);
+    body.u32(pid).u32(pid).u64(range.begin).u64(range.size).u64(0).zeros(24).u32(access).u32(flags);
     return add(10, body.padded(name), pid, 2);
   }
   ProcessEvents& fork(pid_t pid, pid_t parent) { return task(7, pid, parent); }

@@ -31,15 +31,18 @@ void JitLineage::visit(const Region* region, Address address, const Ask& ask) co
   for (int i = 0; i < kMaxGenerations; ++i) {
     if (one->asks_own && ask(*one, until, was_remapped)) return;
     if (one->parent == nullptr) return;
+    bool is_shared = false;
     if (one->began_with != nullptr) {
       const Origin origin = one->origin_of(shown, address);
       if (origin == Origin::own) return;
       was_remapped = was_remapped || origin == Origin::remapped;
-      shown = one->began_with->find(address);
+      const Region* const before = one->began_with->find(address);
+      is_shared = before != nullptr && before->access.shared && shown->access.shared;
+      shown = before;
     } else {
       was_remapped = true;  // assumed: the memory at the fork is unknown
     }
-    until = std::min(until, one->source_since);
+    if (!is_shared) until = std::min(until, one->source_since);
     one = one->parent.get();
   }
 }

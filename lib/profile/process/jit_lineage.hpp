@@ -39,7 +39,8 @@ struct JitLineage {
   /// Calls `ask` for each program whose names are valid at the address: first this one, then its
   /// ancestors, as long as their memory there shows the same as `region`, or, if that is null,
   /// nothing is known to be mapped. Ends when `ask` returns true. Changes that a parent made after
-  /// `until`, on the clock of jitdumps, do not apply to this program.
+  /// `until`, on the clock of jitdumps, do not apply to this program. Shared memory has no such
+  /// moment: what one process writes to it after the fork, the others see.
   using Ask =
       std::function<bool(const JitLineage& program, std::uint64_t until, bool was_remapped)>;
   void visit(const Region* region, Address address, const Ask& ask) const;

@@ -396,10 +396,9 @@ void ProcessTracker::forget_before(std::uint64_t time) {
 }
 
 void ProcessTracker::on_mmap(const MmapEvent& event) {
-  MappedFile file = classify_mapping(event.name);
+  MappedFile file = classify_mapping(event.name, event.inode);
   file.device_major = event.device_major;
   file.device_minor = event.device_minor;
-  file.inode = event.inode;
   file.generation = event.inode_generation;
   file.build_id = event.build_id;
   // For anonymous memory, perf's offset is the address, but that of /proc is 0.

@@ -369,9 +369,11 @@ void FrameSymbolizer::set_jit_span(const AddressName& name, const Wanted& wanted
     return sources != nullptr && !sources->resolver().timelines().empty();
   };
   const auto& sources = moment.names->sources;
-  // A parent's dump is asked for the moment of the fork, independent of the sample's time.
-  const bool has_times = name.is_inherited ? has_dump(moment.place.jit)
-                                           : std::any_of(sources.begin(), sources.end(), has_dump);
+  // A parent's dump is asked for the moment of the fork, independent of the sample's time, except
+  // for shared memory.
+  const bool is_of_fork = name.is_inherited && !(region != nullptr && region->access.shared);
+  const bool has_times = is_of_fork ? has_dump(moment.place.jit)
+                                    : std::any_of(sources.begin(), sources.end(), has_dump);
   if (!has_times) return;
   places.since = wanted.time;
   places.until = wanted.time == UINT64_MAX ? wanted.time : wanted.time + 1;
@@ -379,7 +381,7 @@ void FrameSymbolizer::set_jit_span(const AddressName& name, const Wanted& wanted
       has_no_later_name(*moment.names, {wanted.address(), wanted.time})) {
     places.until = UINT64_MAX;
   }
-  if (!name.entry || name.is_inherited) return;
+  if (!name.entry || is_of_fork) return;
   const Resolver& resolver = name.sources->resolver();
   const auto timelines = resolver.timelines();
   if (name.entry->source < resolver.maps().size() || timelines.size() != 1) return;

@@ -152,6 +152,19 @@ TEST_CASE("a parent's jitdump names a child's code as of the fork", "[stacks][fo
   CHECK(paths == std::vector<std::string>{"/tmp/jit-7.dump"});
 }
 
+TEST_CASE("a parent's jitdump names a child's code in shared memory at any time",
+          "[stacks][fork]") {
+  ProcessEvents events;
+  events.map(7, kCode, "/dev/zero (deleted)", 7, MAP_SHARED).fork(8, 7).sample(8, 0x1004);
+  DumpBytes dump;
+  dump.header({.pid = 7}).load_of_size(events.time() + 1, 0x1000, 0x10, "after the fork", 1);
+  events.sample(8, 0x1004).fork(9, 8).sample(9, 0x1004);
+  const auto find = [&](const ProcessInfo& process, const std::vector<std::string>&) {
+    return process.pid == 7 ? dump_sources(dump.text()) : std::shared_ptr<JitSources>();
+  };
+  CHECK(events.names(find) == Names{"-", "after the fork", "after the fork"});
+}
+
 TEST_CASE("code loaded after a first sample of its address names the later samples", "[stacks]") {
   ProcessEvents events;
   events.map(7, {0x9000, 0x1000}, "/tmp/jit-7.dump").map(7, kCode).sample(7, 0x1004);
