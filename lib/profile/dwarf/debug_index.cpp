@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/lazy.hpp"
 #include "base/parallel.hpp"
 #include "dwarf/dwarf_file.hpp"
 #include "dwarf/units.hpp"
@@ -85,7 +86,7 @@ class UnitCache {
   std::uint64_t built_ = 0;
   std::uint64_t split_missing_ = 0;
   std::uint64_t package_lacks_ = 0;
-  std::once_flag package_once_;
+  Once package_once_;
   std::shared_ptr<const DwarfPackage> package_;
 };
 
@@ -218,7 +219,7 @@ UnitCache::Made UnitCache::make_scopes(const UnitFunctions& of, std::uint64_t di
 }
 
 std::shared_ptr<const DwarfFile> UnitCache::find_in_package(const UnitRoot& skeleton) {
-  std::call_once(package_once_, [&] {
+  package_once_.run([&] {
     auto input = options_.open_package ? options_.open_package() : Failure(Error{});
     if (input) package_ = DwarfPackage::open(std::move(*input), options_.max_section_bytes);
   });
@@ -382,6 +383,7 @@ DebugIndexStats DebugIndex::Impl::stats() const {
   stats.units = units_with_code_;
   cache_.count_into(stats);
   stats.damage = file_->damage();
+  if (file_->alternate() == nullptr) stats.alternate_missing = file_->alternate_path();
   return stats;
 }
 

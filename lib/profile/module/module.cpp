@@ -7,7 +7,6 @@
 #include <functional>
 #include <lzma.h>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -218,8 +217,7 @@ struct Module::State {
   std::optional<Symbol> find_first(const Module& module, Address vaddr);
   Lazy<std::unique_ptr<const FirstSymbols>> first = {};
 
-  std::once_flag once = {};
-  std::atomic<bool> is_made{false};
+  Once once = {};
   Symbols made = {};
   std::atomic<std::uint64_t> symbol_bytes{0};
   DemangledNames demangled = {};
@@ -233,7 +231,7 @@ struct Module::State {
   Lazy<std::shared_ptr<const Module>> packed = {};
   Lazy<std::unique_ptr<const CfiTable>> cfi = {};
 
-  std::once_flag lines_once = {};
+  Once lines_once = {};
   std::atomic<bool> has_lines{false};
   std::optional<DebugIndex> lines = std::nullopt;
   std::optional<Error> no_lines = std::nullopt;  // the reason, if there is DWARF
@@ -450,14 +448,11 @@ const SymbolTable& Module::State::symbols(const Module& module) {
 
 template <class Gather>
 const SymbolTable& Module::State::symbols_of(const Module& module, const Gather& gather) {
-  // call_once() alone takes as long as a whole look-up in a small table.
-  if (is_made.load(std::memory_order_acquire)) return made.made.table;
-  std::call_once(once, [&] {
+  once.run([&] {
     Symbols symbols;
     symbols.made = gather().table(code_areas_of(module));
     made = std::move(symbols);
     symbol_bytes += made.made.table.bytes() + made.made.names->size();
-    is_made.store(true, std::memory_order_release);
   });
   return made.made.table;
 }
@@ -493,7 +488,7 @@ std::optional<Symbol> Module::State::find_first(const Module& module, Address va
 
 std::optional<Symbol> Module::find_symbol(Address vaddr) const {
   State& state = *state_;
-  if (state.is_made.load(std::memory_order_acquire)) return state.made.made.table.find(vaddr);
+  if (state.once.is_done()) return state.made.made.table.find(vaddr);
   return state.find_first(*this, vaddr);
 }
 
@@ -530,7 +525,7 @@ Result<Input> open_package(const std::string& root, const std::vector<std::strin
 }  // namespace
 
 const DebugIndex* Module::State::debug_index(const Module& module, const Module& program) {
-  std::call_once(lines_once, [&] {
+  lines_once.run([&] {
     if (!has_dwarf(module)) return;
     DebugOptions options;
     if (const Module* const shared = alternate_of(module))

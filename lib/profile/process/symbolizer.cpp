@@ -200,6 +200,15 @@ void Symbolizer::note_missing(const Module& module, const DebugIndex& index) {
           0,
           {}});
   }
+  if (!stats.alternate_missing.empty() && options_.detail == Detail::inlines) {
+    fail({Errc::not_found,
+          "cannot find " + stats.alternate_missing + ", the part of the debug information of " +
+              module.path() +
+              " that dwz moved: some inlined functions have no name (the package "
+              "with its debug information, -dbgsym or -debuginfo, has that file)",
+          0,
+          {}});
+  }
   if (stats.split_missing == 0) return;
   const std::string what = stats.package_lacks == 0
                                ? "the .dwo files or the .dwp file of " + module.path()
@@ -236,9 +245,19 @@ void Symbolizer::name_frame(SourceFrame& frame) {
   if (!place->second.empty()) frame.function = place->second;
 }
 
-/// Functions without a symbol get a name from the chain, too.
+/// Functions without a symbol get a name from the chain, too. Code of an inlined function without a
+/// name is that of its caller.
 void Symbolizer::take_chain(std::vector<SourceFrame> chain, AddressName& answer) {
   for (SourceFrame& frame : chain) name_frame(frame);
+  const bool has_inner = chain.size() > 1 && chain.front().inlined;
+  const SourceFrame innermost = has_inner ? chain.front() : SourceFrame();
+  std::erase_if(chain,
+                [](const SourceFrame& frame) { return frame.inlined && frame.function.empty(); });
+  if (has_inner && chain.front() != innermost) {
+    chain.front().file = innermost.file;
+    chain.front().line = innermost.line;
+    chain.front().column = innermost.column;
+  }
   if (answer.name.empty() && !chain.empty()) answer.name = chain.back().function;
   if (options_.detail == Detail::inlines) answer.frames = std::move(chain);
   if (options_.detail != Detail::lines || chain.empty()) return;

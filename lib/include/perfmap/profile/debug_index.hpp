@@ -68,6 +68,8 @@ struct DebugIndexStats {
   std::uint64_t package_lacks = 0;  ///< of these, those that a package should have had
   /// Why some debug sections cannot be decompressed; empty if all can.
   std::string damage = {};
+  /// The path of alternate_link(), if DebugOptions::alternate was missing; else empty.
+  std::string alternate_missing = {};
 };
 
 /// Source files, lines and inlined calls of one ELF file, from its DWARF 2 to 5: of the executable
