@@ -30,6 +30,7 @@ namespace {
 struct StacksOptions : RecordedStacksOptions {
   std::string output = "-";
   std::string format;
+  bool has_format = false;  ///< --format or the suffix of the output says it
   StackWriter::Options writing;
   bool addresses = false;
   bool lines = false;
@@ -133,17 +134,22 @@ void write_stack_lines(const StackStatistics& statistics, OutputFile& out) {
 
 /// The first option that needs a recording; empty if none is given.
 std::string_view meaningless_option(const StacksOptions& options) {
-  const StackFilter& filter = options.stacks.filter;
   if (options.stats) return "--stats";
   if (options.addresses) return "--addresses";
-  if (options.lines) return "--lines";
   if (options.inlines) return "--inlines";
   if (options.no_inlines) return "--no-inlines";
+  if (options.code) return "--code";
+  return options.writing.with_pid ? "--with-pid" : "";
+}
+
+/// The first option that needs a recording or another format; empty if none is given.
+std::string_view meaningless_for_naming(const StacksOptions& options) {
+  const StackFilter& filter = options.stacks.filter;
+  const std::string_view meaningless = meaningless_option(options);
+  if (!meaningless.empty()) return meaningless;
+  if (options.lines) return "--lines";
   if (options.stacks.stitch) return "--stitch";
   if (options.writing.merge_tiers) return "--merge-tiers";
-  if (options.format != "folded" && options.format != "pprof") {
-    return "formats other than pprof, except with --baseline";
-  }
   if (!filter.tids.empty()) return "--tid";
   if (!filter.comms.empty()) return "--comm";
   if (!filter.events.empty()) return "--event";
@@ -210,7 +216,7 @@ void say(const PprofNamed& report, const std::string& name, const Console& conso
 /// Writes an existing pprof profile with names for its JIT code.
 ExitCode write_named_profile(const StacksOptions& options, const Input& profile,
                              const Console& console) {
-  if (const std::string_view option = meaningless_option(options); !option.empty()) {
+  if (const std::string_view option = meaningless_for_naming(options); !option.empty()) {
     return console.fail(profile.name() + " is a pprof profile, which does not support " +
                         std::string(option));
   }
@@ -506,14 +512,8 @@ void note_merged_events(const StacksOptions& options, const StackProfile& profil
   note_together(names, console);
 }
 
-/// Writes the stacks of several recordings as one profile. Those that cannot be read are left out.
-ExitCode write_merged(const StacksOptions& options, StackFormat format, const Console& console) {
-  const Result<void> checked = check_merged(options, format, console);
-  if (!checked) return console.fail(checked.error());
-  MergedStacks merged;
-  const ProfileRequest request{options, names_of(options), {}, options.output};
-  const ExitCode read = merge_recordings(request, options.merging, merged, console);
-  if (merged.recordings() == 0) return ExitCode::failed;
+ExitCode write_merged_stacks(const MergedStacks& merged, const StacksOptions& options,
+                             StackFormat format, const Console& console) {
   Result<OutputFile> out = open_output(options.output);
   if (!out) return console.fail(out.error());
   StackProfile profile = merged.profile();
@@ -527,7 +527,45 @@ ExitCode write_merged(const StacksOptions& options, StackFormat format, const Co
   const Result<void> written = finished ? out->commit() : finished;
   if (!written) return console.fail(written.error());
   note_merged_events(options, profile, console);
-  return read;
+  return ExitCode::ok;
+}
+
+/// Writes a pprof profile in another format.
+ExitCode write_converted(const StacksOptions& options, StackFormat format, Input input,
+                         const Console& console) {
+  const std::string start = input.name() + " is a pprof profile, which ";
+  if (!StackWriter::supports_merged(format)) {
+    return console.fail(start + "can only become " + formats_with(StackWriter::supports_merged) +
+                        ": " + options.format + " needs the times of samples");
+  }
+  if (const std::string_view option = meaningless_option(options); !option.empty()) {
+    return console.fail(start + "does not support " + std::string(option));
+  }
+  LoadedProfile loaded;
+  const ProfileRequest request{options, names_of(options), {}, options.output};
+  const ExitCode opened = open_profile(std::move(input), request, loaded, console);
+  if (opened != ExitCode::ok) return opened;
+  MergedStacks merged;
+  merged.begin(loaded.table(), loaded.report->profile(), {});
+  const ExitCode read = read_samples(
+      loaded, console,
+      [&merged](const StackSample& sample, std::uint64_t count) { merged.add(sample, count); });
+  if (read != ExitCode::ok) return read;
+  const ExitCode written = write_merged_stacks(merged, options, format, console);
+  if (written == ExitCode::ok) note_profile(loaded, options.stacks.filter, console);
+  return written;
+}
+
+/// Writes the stacks of several recordings as one profile. Those that cannot be read are left out.
+ExitCode write_merged(const StacksOptions& options, StackFormat format, const Console& console) {
+  const Result<void> checked = check_merged(options, format, console);
+  if (!checked) return console.fail(checked.error());
+  MergedStacks merged;
+  const ProfileRequest request{options, names_of(options), {}, options.output};
+  const ExitCode read = merge_recordings(request, options.merging, merged, console);
+  if (merged.recordings() == 0) return ExitCode::failed;
+  const ExitCode written = write_merged_stacks(merged, options, format, console);
+  return written == ExitCode::ok ? read : written;
 }
 
 ExitCode write_stacks(const StacksOptions& options, const Console& console) {
@@ -544,6 +582,9 @@ ExitCode write_stacks(const StacksOptions& options, const Console& console) {
   if (!other) return console.fail(other.error());
   if (is_recording(input->text()) || !may_be_pprof(input->text())) {
     return write_recorded(options, format, *std::move(input), console);
+  }
+  if (options.has_format && format != StackFormat::pprof) {
+    return write_converted(options, format, *std::move(input), console);
   }
   const Result<void> fits = check_not_terminal(options, "pprof", console);
   return fits ? write_named_profile(options, *input, console) : console.fail(fits.error());
@@ -565,8 +606,11 @@ constexpr std::array kSuffixes = {
 };
 
 Result<void> choose_format_of(StacksOptions& options, const Console& console) {
+  const bool is_given = !options.format.empty();
   Result<void> chosen = choose_format("--format", options.format, options.output, kSuffixes,
                                       stack_format_names().front(), console);
+  options.has_format =
+      is_given || options.format != "folded" || options.output.ends_with(".folded");
   const std::optional<StackFormat> format = stack_format(options.format);
   options.merging.keeps_labels = !format || supports_labels(*format);
   return chosen;

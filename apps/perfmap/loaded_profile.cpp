@@ -64,12 +64,17 @@ ExitCode open_profile(const std::string& path, const ProfileRequest& request, Lo
   if (!input) return console.fail(input.error());
   const Result<void> other = check_other_file(request.output, *input);
   if (!other) return console.fail(other.error());
-  const bool is_pprof = !is_recording(input->text()) && may_be_pprof(input->text());
   // Each recording directory has its own names.
   RecordedStacksOptions of_file = request.options;
   of_file.recording = path;
   const ProfileRequest own{of_file, request.names, request.counting, request.output};
-  return (is_pprof ? open_pprof : open_reading)(*std::move(input), own, loaded, console);
+  return open_profile(*std::move(input), own, loaded, console);
+}
+
+ExitCode open_profile(Input input, const ProfileRequest& request, LoadedProfile& loaded,
+                      const Console& console) {
+  const bool is_pprof = !is_recording(input.text()) && may_be_pprof(input.text());
+  return (is_pprof ? open_pprof : open_reading)(std::move(input), request, loaded, console);
 }
 
 ExitCode read_profile(LoadedProfile& loaded, const Console& console, const VisitSample& visit) {

@@ -41,6 +41,9 @@ using VisitSample = std::function<void(const StackSample& sample, std::uint64_t 
 /// Opens a file, without its samples. `console` has the reason if that fails.
 ExitCode open_profile(const std::string& path, const ProfileRequest& request, LoadedProfile& loaded,
                       const Console& console);
+/// The same for one that is open: that of request.options.
+ExitCode open_profile(Input input, const ProfileRequest& request, LoadedProfile& loaded,
+                      const Console& console);
 /// Counts its samples.
 ExitCode read_profile(LoadedProfile& loaded, const Console& console,
                       const VisitSample& visit = nullptr);

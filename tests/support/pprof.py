@@ -74,7 +74,10 @@ class Profile:
             location = message(one, id=1, mapping=2, address=3, lines=[4])
             assert location["mapping"] == 0 or location["address"] in bounds[location["mapping"]], location
             lines = [message(line, function=1, line=2, column=3) for line in location["lines"]]
-            self.locations[location["id"]] = [self.functions[line["function"]] for line in lines]
+            # A reader may name a location without lines later; until then it is known by its file.
+            file = self.mappings.get(location["mapping"], "").rsplit("/", 1)[-1]
+            self.locations[location["id"]] = [self.functions[line["function"]] for line in lines] or [
+                f"[{file or 'unknown'}]"]
         for table in (self.mappings, self.functions, self.locations):
             assert 0 not in table and list(table) == sorted(table)
         self.samples = []
@@ -83,8 +86,7 @@ class Profile:
             labels = [message(label, key=1, str=2, num=3) for label in sample["labels"]]
             values = packed(b"".join(sample["values"]))
             assert len(values) == len(self.types)
-            names = [name for number in packed(b"".join(sample["locations"]))
-                     for name in self.locations[number] or ["[unknown]"]]
+            names = [name for number in packed(b"".join(sample["locations"])) for name in self.locations[number]]
             self.samples.append({
                 "names": names, "values": values,
                 "labels": {text(label["key"]): text(label["str"]) or label["num"] for label in labels}})
@@ -104,7 +106,7 @@ def text_of(compressed):
         m = message(one, id=1, start=2, limit=3, offset=4, file=5, build_id=6, functions=7, files=8, lines=9, inlined=10)
         has = "".join(name[0] for name in ("functions", "files", "lines", "inlined") if m[name])
         lines.append(f"mapping {m['id']}: {m['start']:#x}-{m['limit']:#x} offset {m['offset']:#x} "
-                     f"{text(m['file'])} build-id {text(m['build_id']) or '-'} has {has}")
+                     f"{text(m['file'])} build-id {text(m['build_id']) or '-'} has {has or 'nothing'}")
     for one in whole["functions"]:
         f = message(one, id=1, name=2, system_name=3, file=4)
         lines.append(f"function {f['id']}: {text(f['name'])} | {text(f['system_name'])} | {text(f['file'])}")

@@ -64,7 +64,7 @@ class FoldedWriter : public StackWriter {
   };
 
   std::string thread_text(const StackSample& sample) const {
-    std::string text = safe(sample.comm);
+    std::string text = safe(sample.comm.empty() ? "[unknown]" : sample.comm);  // pprof has none
     if (input_.options.with_pid) {
       text += "-" + std::to_string(sample.pid) + "/" + std::to_string(sample.tid);
     }

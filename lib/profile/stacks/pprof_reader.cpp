@@ -359,6 +359,7 @@ struct PprofReader::State {
   std::uint64_t frames_left = 0;            // limits the work for hostile profiles
   bool has_too_many_frames = false;
   bool is_negative = false;
+  bool lacks_values = false;  // or has more than types
   StackStatistics statistics;
 
   // Of the current sample.
@@ -438,14 +439,13 @@ bool PprofReader::State::read_sample(std::string_view message) {
       reader.numbers([&](std::uint64_t id) { is_sane = is_sane && add_location(id); });
     } else if (reader.field() == 2) {
       reader.numbers([&](std::uint64_t value) {
-        // Others have no type.
-        if (values.size() < profile.events.size()) values.push_back(value);
+        if (values.size() <= profile.events.size()) values.push_back(value);
       });
     } else if (reader.field() == 3 && reader.is_bytes()) {
       is_sane = read_label(reader.bytes());
     }
   }
-  values.resize(profile.events.size());
+  lacks_values = values.size() != profile.events.size();
   is_negative = std::ranges::any_of(
       values, [](std::uint64_t value) { return value > std::numeric_limits<std::int64_t>::max(); });
   const bool has_only_name = sample.pid == 0 && sample.tid == 0 && !sample.comm.empty();
@@ -515,6 +515,12 @@ Result<void> PprofReader::read(
       return Failure({Errc::too_large, "its samples have too many inlined functions", 0, {}});
     }
     if (!is_read) return Failure(not_a_profile());
+    if (state_->lacks_values) {
+      return Failure({Errc::bad_format,
+                      "a sample has not one value of each type, as if profiles were joined",
+                      0,
+                      {}});
+    }
     if (state_->is_negative) {
       return Failure(
           {Errc::unsupported, "it has negative values, as a difference of profiles does", 0, {}});

@@ -209,11 +209,10 @@ class PprofWriter : public StackWriter {
     writer.add_uint64(mapping::file_offset, shown.offset);
     writer.add_int64(mapping::filename, strings_.add(shown.file));
     writer.add_int64(mapping::build_id, strings_.add(shown.build_id));
-    // All names are resolved: pprof need not look for the file.
-    for (const std::uint32_t has : {mapping::has_functions, mapping::has_filenames,
-                                    mapping::has_line_numbers, mapping::has_inline_frames}) {
-      writer.add_bool(has, true);
-    }
+    writer.add_bool(mapping::has_functions, shown.has_functions);
+    writer.add_bool(mapping::has_filenames, shown.has_files);
+    writer.add_bool(mapping::has_line_numbers, shown.has_lines);
+    writer.add_bool(mapping::has_inline_frames, shown.has_lines);
   }
 
   void write_location(std::uint32_t id, std::string& message) {

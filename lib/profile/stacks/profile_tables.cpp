@@ -71,7 +71,14 @@ std::uint32_t ProfileTables::location_of(std::span<const StackFrame> frames,
   return locations_.add({node, address_of(holder)}) + 1;
 }
 
-ListedMapping ProfileTables::mapping(std::uint32_t id) const {
+/// Whether a symbolizer may find the function in the file of the mapping.
+bool ProfileTables::is_in_file(const FramePlace& place) const noexcept {
+  const FrameMapping& mapping = table_.mapping(place.mapping);
+  return mapping.kind != FrameKind::jit && mapping.path.starts_with('/');
+}
+
+ListedMapping ProfileTables::mapping(std::uint32_t id) {
+  if (known_.empty()) note_what_is_known();
   const FrameMapping& shown = table_.mapping(mappings_[id - 1]);
   const bool is_kernel = shown.kind == FrameKind::kernel;
   const bool is_nameless_jit = shown.path.empty() && shown.kind == FrameKind::jit;
@@ -79,7 +86,26 @@ ListedMapping ProfileTables::mapping(std::uint32_t id) const {
           .end = is_kernel ? UINT64_MAX : shown.range.end(),
           .offset = shown.offset,
           .file = is_nameless_jit ? "[jit]" : escaped(shown.path),
-          .build_id = hex_of_bytes(shown.build_id)};
+          .build_id = hex_of_bytes(shown.build_id),
+          .has_functions = known_[id - 1].has_functions,
+          .has_files = known_[id - 1].has_files,
+          .has_lines = known_[id - 1].has_lines};
+}
+
+void ProfileTables::note_what_is_known() {
+  known_.resize(mappings_.size());
+  for (std::uint32_t i = 1; i <= locations(); ++i) {
+    const ListedLocation one = location(i);
+    if (one.mapping == 0 || !is_in_file(table_.place(one.place))) continue;
+    ListedMapping& known = known_[one.mapping - 1];
+    known.has_functions &= !one.lines.empty();
+    for (const ListedLine& line : one.lines) {
+      known.has_files &= !function(line.function).file.empty();
+      known.has_lines &= line.line != 0;
+    }
+    known.has_files &= known.has_functions;
+    known.has_lines &= known.has_functions;
+  }
 }
 
 ListedLocation ProfileTables::location(std::uint32_t id) {
@@ -92,7 +118,10 @@ ListedLocation ProfileTables::location(std::uint32_t id) {
   for (std::uint32_t node = shown.lines; node != 0; node = lines_[node].parent) {
     const std::uint32_t number = lines_[node].frame;
     const FramePlace& place = table_.place(number);
-    if (place.function == 0) continue;
+    const bool is_nameless = table_.function_of(number).name.empty();
+    // Entry 0 of a profile's table is the only one without anything.
+    const bool is_nowhere = mapping == 0 && shown.address == 0;
+    if (is_nameless && (place.function == 0 || is_in_file(place)) && !is_nowhere) continue;
     listed.lines.push_back({frames_.of_place(number) + 1, place.line, place.column});
   }
   std::ranges::reverse(listed.lines);

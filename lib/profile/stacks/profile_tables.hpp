@@ -17,6 +17,10 @@ struct ListedMapping {
   std::uint64_t offset = 0;  ///< in the file
   std::string file;          ///< escaped; "[jit]" if code of a runtime has no file
   std::string build_id;      ///< hexadecimal digits; empty: none
+  /// What all of its locations have; a symbolizer may look for the rest in the file.
+  bool has_functions = true;
+  bool has_files = true;
+  bool has_lines = true;
 };
 
 /// A function of a location, and the line in it.
@@ -30,7 +34,8 @@ struct ListedLine {
 struct ListedLocation {
   std::uint32_t mapping = 0;  ///< id; 0: none
   Address address = 0;        ///< of the call, if it is a caller's
-  /// Without functions that have no name: the address stands for those.
+  /// Without functions that have no name: the address in the file stands for those, so that a
+  /// symbolizer can name them.
   std::vector<ListedLine> lines = {};
   std::uint32_t place = 0;  ///< of the function that contains the others
 };
@@ -59,7 +64,8 @@ class ProfileTables {
   std::uint32_t mappings() const noexcept { return static_cast<std::uint32_t>(mappings_.size()); }
   std::uint32_t locations() const noexcept { return static_cast<std::uint32_t>(locations_.size()); }
   std::uint32_t functions() const noexcept { return static_cast<std::uint32_t>(frames_.size()); }
-  ListedMapping mapping(std::uint32_t id) const;
+  /// Call it when all locations are known.
+  ListedMapping mapping(std::uint32_t id);
   ListedLocation location(std::uint32_t id);
   const FrameFunction& function(std::uint32_t id) const noexcept {
     return frames_.function(id - 1);
@@ -80,8 +86,10 @@ class ProfileTables {
   bool is_inlined(const StackFrame& frame) const {
     return table_.function_of(frame.place).kind == FrameKind::inlined;
   }
+  bool is_in_file(const FramePlace& place) const noexcept;
   Address address_of(const StackFrame& frame) const;
   void add_mapping(std::uint32_t number, std::string_view process_comm);
+  void note_what_is_known();
   std::uint32_t main_mapping() const noexcept;
 
   const FrameTable& table_;
@@ -90,6 +98,7 @@ class ProfileTables {
   InternTable<Location, HashOf> locations_;
   std::vector<std::uint32_t> mappings_;     // by id: index in the table
   std::vector<std::uint32_t> mapping_ids_;  // by index in the table; 0: none yet
+  std::vector<ListedMapping> known_;        // by id: what the locations have
   std::uint32_t program_ = 0;               // mapping index of the main binary, if samples have it
   std::uint32_t named_after_ = 0;           // the first mapping that has the name of its process
 };

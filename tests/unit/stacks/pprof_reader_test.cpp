@@ -184,12 +184,21 @@ TEST_CASE("labels of a pprof profile are filtered", "[pprof]") {
   CHECK(found.statistics.filtered == 1);
 }
 
-TEST_CASE("samples without values, and unknown locations, do no harm", "[pprof]") {
+TEST_CASE("samples with values of 0, and unknown locations, do no harm", "[pprof]") {
   Profile profile = cpu_profile();
   profile.sample({77}, {0, 0});
-  profile.sample({77}, {});
-  profile.sample({77}, {1, 10, 5, 5});
+  profile.sample({77}, {1, 10});
   CHECK(read(profile.bytes()).lines == Lines{"1  0 1*10"});
+}
+
+TEST_CASE("a pprof profile is refused if a sample has not one value of each type", "[pprof]") {
+  const auto values = GENERATE(std::vector<std::int64_t>{}, std::vector<std::int64_t>{1},
+                               std::vector<std::int64_t>{1, 10, 5, 5});
+  Profile profile = cpu_profile();
+  profile.sample({1}, values);
+  const Read found = read(profile.bytes());
+  REQUIRE_FALSE(found.result);
+  CHECK(found.result.error().code == Errc::bad_format);
 }
 
 TEST_CASE("a pprof profile with negative values is refused", "[pprof]") {

@@ -116,7 +116,7 @@ TEST_CASE("separators and control bytes in names do not break fields", "[stacks]
   evil.name = std::string_view("\0\xff\x7f", 3);
   stacks.add(stacks.frames({stacks.place(evil, 0x20, 1)}), 7, 0, "");
   CHECK(stacks.in(StackFormat::folded) ==
-        ";\\x00\\xff\\x7f 1\n"
+        "[unknown];\\x00\\xff\\x7f 1\n"
         "co:mm\\x0a1 ;a:b\\x0ac\\x09[0] 12 1\n");
   CHECK_THAT(stacks.in(StackFormat::perf_script),
              Catch::Matchers::Contains("a;b\\x0ac\\x09[0] 12+0x1 (/x (y)\\x0a)\n"));
