@@ -52,6 +52,13 @@ bool counts_time(const RecordedEvent& event) noexcept {
 
 void check_samples(const RecordingCase& facts, RecordingAdvice& advice) {
   if (facts.statistics.total.samples != 0) return;
+  if (facts.statistics.traces != 0) {
+    advice.add("hardware-trace", Severity::warning,
+               "the recording has no samples but a trace of the processor (such as Intel PT or ARM "
+               "SPE), which perfmap does not decode: perf inject --itrace=i100us makes samples of "
+               "it");
+    return;
+  }
   const auto& events = facts.context.samples.events;
   const bool is_time = std::ranges::all_of(events, counts_time);
   std::string names;

@@ -60,8 +60,9 @@ std::string_view to_string(RegionKind kind) noexcept {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-MappedFile classify_mapping(std::string_view name) {
+MappedFile classify_mapping(std::string_view name, std::uint64_t inode) {
   MappedFile file;
+  file.inode = inode;
   if (name.empty() || name == "//anon") return file;
   if (name.front() == '[') {
     file.kind = kind_of_bracketed(name);
@@ -70,7 +71,8 @@ MappedFile classify_mapping(std::string_view name) {
     if (deleted) name.remove_suffix(kDeleted.size());
     file.kind = kind_of_path(name, deleted);
   } else {
-    file.kind = RegionKind::inode;
+    const bool is_path = name.find('/') != std::string_view::npos;
+    file.kind = inode != 0 && is_path ? RegionKind::file : RegionKind::inode;
   }
   file.name = name;
   return file;
@@ -205,10 +207,9 @@ std::optional<Region> parse_line(std::string_view line, MappedFiles& files) {
   if (!fields.ok() || !access || end <= region.range.begin) return std::nullopt;
   region.range.size = end - region.range.begin;
   region.access = *access;
-  MappedFile file = classify_mapping(unescaped(fields.after_blanks()));
+  MappedFile file = classify_mapping(unescaped(fields.after_blanks()), inode);
   file.device_major = major;
   file.device_minor = minor;
-  file.inode = inode;
   region.file = files.intern(std::move(file));
   return region;
 }

@@ -32,7 +32,8 @@ Answer open_by_inode(ModuleCache& cache, const MappedFile& file) {
 Answer open_by_path(ModuleCache& cache, const ProcessTracker::OpenModule& below,
                     const Region& region) {
   const MappedFile& file = *region.file;
-  const bool goes_by_inode = file.is_file() && file.build_id.empty() && file.inode != 0;
+  const bool goes_by_inode =
+      file.is_file() && file.build_id.empty() && file.inode != 0 && file.name.starts_with('/');
   if (goes_by_inode) return open_by_inode(cache, file);
   if (file.kind == RegionKind::deleted_file && !is_identified(file)) {
     return Failure({Errc::not_found, "cannot open " + file.name + ": it was deleted", 0, {}});

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-#include <mutex>
 #include <string>
 #include <unistd.h>
 
+#include "base/lazy.hpp"
 #include "perfmap/profile/process.hpp"
 #include "perfmap/profile/process_tracker.hpp"
 
@@ -79,13 +79,13 @@ class OwnVdso {
     const bool is_of_32_bits = region.range.end() <= UINT32_MAX;
     if (is_of_32_bits && sizeof(void*) > 4)
       return Failure({Errc::unsupported, "the vdso of 32-bit processes cannot be read", 0, {}});
-    std::call_once(once_, [&] { module_ = open_own_vdso(cache); });
+    once_.run([&] { module_ = open_own_vdso(cache); });
     if (module_ != nullptr && !wanted.empty() && module_->build_id() == wanted) return module_;
     return Failure({Errc::unsupported, "the process had the vdso of another kernel", 0, {}});
   }
 
  private:
-  std::once_flag once_;
+  Once once_;
   std::shared_ptr<const Module> module_;
 };
 
@@ -129,6 +129,12 @@ ProcessTracker::OpenModule open_below(ModuleCache& cache, std::string root,
     if (wanted.empty() && process != nullptr) wanted = own_build_id(region, *process);
     if (!wanted.empty()) {
       if (auto known = cache.find_build_id(wanted)) return known;
+    }
+    if (below.empty() && !path.starts_with('/')) {
+      return Failure({Errc::not_found,
+                      "cannot open " + path + ": the root directory does not reach it",
+                      0,
+                      {}});
     }
     Answer module = cache.open(path, below);
     if (!module || wanted.empty() || (*module)->build_id() == wanted) return module;

@@ -296,11 +296,15 @@ std::optional<ProcSource> find_living(const ProcessInfo& process, RecordedLives*
 /// Why a file of another user is not accepted for a process that has ended; empty if it is.
 std::string objection_to(const CandidateFile& file, const ProcessInfo& process,
                          RecordedLives* lives) {
-  if (file.links != 1) return hard_links(file.links);
   const auto life = lives != nullptr ? lives->life_of(process) : std::nullopt;
   if (!life) return "the lifetime of the process is unknown";
   const std::int64_t written = file.input.facts().mtime_ns;
-  if (written + kTimeSlack < life->begin) return "it was last written before the process started";
+  if (written + kTimeSlack < life->begin) {
+    const bool is_begin = process.began != ProcessBegin::seen;
+    return std::string("it was last written before the ") +
+           (is_begin ? "process started"
+                     : "recording, which does not say when the process started");
+  }
   if (std::max(written, file.changed_ns) - kTimeSlack > life->end) {
     return "it was changed after the process was last seen";
   }
@@ -571,6 +575,14 @@ void RecordedFiles::judge(std::vector<CandidateFile> files) {
         began && !file.is_dump && file.input.facts().mtime_ns + kTimeSlack < *began;
     if (is_stale) {
       refuse_stale(file.input);
+      continue;
+    }
+    // Its owner can be asked; who made the second name, cannot.
+    if (!is_trusted(file.owner()) && file.links != 1) {
+      refuse({Errc::refused,
+              "cannot use " + file.input.name() + ": " + hard_links(file.links),
+              0,
+              {}});
       continue;
     }
     std::string why =

@@ -232,6 +232,7 @@ void StackReader::State::take(const RecordView& record) {
     case RecordType::lost_samples:
       if (const auto lost = decode_lost(record)) statistics.lost += lost->count;
       return;
+    case RecordType::auxtrace: ++statistics.traces; return;
     case RecordType::ksymbol:
       // Names are looked up after a batch of records has been read; all its symbols count by then.
       if (const auto symbol = decode_ksymbol(record)) kernel.take(*symbol);

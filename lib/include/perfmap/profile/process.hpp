@@ -59,9 +59,10 @@ struct MappedFile {
   friend bool operator==(const MappedFile&, const MappedFile&) = default;
 };
 
-/// Kind and name of a mapping from the kernel's `name` in /proc/PID/maps or in an mmap event.
-/// Accepts any bytes.
-PERFMAP_API MappedFile classify_mapping(std::string_view name);
+/// Kind, name and inode of a mapping from the kernel's `name` in /proc/PID/maps or in an mmap
+/// event. A path that does not begin with '/' is that of a file in a place that the root directory
+/// does not reach, if it has an inode. Accepts any bytes.
+PERFMAP_API MappedFile classify_mapping(std::string_view name, std::uint64_t inode = 0);
 
 struct Access {
   bool read = false;

@@ -144,6 +144,7 @@ struct StackStatistics {
   std::uint64_t out_of_order = 0;  ///< records
   std::uint64_t lost_bytes = 0;    ///< of a damaged recording
   std::uint64_t rules = 0;         ///< computed by the unwinder
+  std::uint64_t traces = 0;        ///< records with a trace of the hardware, which is not decoded
 };
 
 /// The facts about a recording that writers need before its first sample.
