@@ -210,7 +210,10 @@ InterruptGuard::InterruptGuard() {
   struct sigaction action {};
   action.sa_flags = SA_SIGINFO;
   action.sa_sigaction = handle;
-  for (std::size_t i = 0; i < kEnds.size(); ++i) ::sigaction(kEnds[i], &action, &before_[i]);
+  for (std::size_t i = 0; i < kEnds.size(); ++i) {
+    ::sigaction(kEnds[i], nullptr, &before_[i]);
+    if (before_[i].sa_handler != SIG_IGN) ::sigaction(kEnds[i], &action, nullptr);  // nohup, "&"
+  }
   action.sa_flags = 0;
   action.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &action, &pipe_before_);

@@ -231,6 +231,24 @@ def ctrl_c_waits_for_children(cwd):
     check_nothing_left(cwd, before, manifest)
 
 
+def ignored_signals_stay_ignored(cwd):
+    """The command inherits what nohup, `trap ''` and `&` do. A hang-up of its group does not end it then."""
+    def ignored(*command):
+        said = subprocess.run(["sh", "-c", " ".join(command)], cwd=cwd, capture_output=True, text=True, check=True).stdout
+        return int(said.split()[1], 16) & ~(1 << signal.SIGUSR2 - 1)  # which perf itself has the command ignore
+
+    for trap in ("", "trap '' HUP;", "trap '' INT HUP QUIT;"):
+        asked = "grep SigIgn /proc/self/status"
+        assert ignored(trap, f"exec '{PERFMAP}' record --runtime none -o masks{len(trap)} --", asked) == ignored(trap, asked), trap
+    command = f"trap '' HUP; exec '{PERFMAP}' record --runtime none -o hup -- sh -c 'echo begun; read line; echo ended'"
+    with subprocess.Popen(["sh", "-c", command], cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          text=True, start_new_session=True) as going:
+        assert going.stdout.readline() == "begun\n"
+        os.killpg(going.pid, signal.SIGHUP)
+        assert going.communicate("\n")[0] == "ended\n"
+    read_manifest(f"{cwd}/hup")
+
+
 def statuses_are_true(cwd):
     run("record", "--runtime", "none", "-o", "s1", "--", "sh", "-c", "exit 7", cwd=cwd)
     run("record", "--runtime", "none", "-o", "s2", "--propagate", "--", "sh", "-c", "exit 7", cwd=cwd, expected=7)
@@ -610,7 +628,7 @@ def other_users_are_named(cwd):
 
 def main():
     skip_without_perf()
-    run_rows([[(statuses_are_true, None), (ctrl_c_keeps_the_data, "node"), (ctrl_c_waits_for_children, "node"), (ctrl_c_belongs_to_the_command, None), (the_second_ctrl_c_reaches_slow_perf, None), (two_signals_at_once_are_two, None), (closed_terminals_keep_the_data, None), (planted_files_stay, "node"),
+    run_rows([[(statuses_are_true, None), (ignored_signals_stay_ignored, None), (ctrl_c_keeps_the_data, "node"), (ctrl_c_waits_for_children, "node"), (ctrl_c_belongs_to_the_command, None), (the_second_ctrl_c_reaches_slow_perf, None), (two_signals_at_once_are_two, None), (closed_terminals_keep_the_data, None), (planted_files_stay, "node"),
                (names_of_others_are_refused, "node"), (signals_end_all_processes, "node"), (repeated_signals_keep_the_names, "node"),
                (restarts_are_named, "node"), (handled_signals_have_a_status, None),
                (fourth_signals_end_with_a_message, None), (killed_perf_is_not_the_end_of_the_command, "node"),

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstring>
 #include <fcntl.h>
 #include <fstream>
 #include <iterator>
@@ -34,18 +36,44 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
   return pointers;
 }
 
+/// Signals that this program ignores or handles, and that must end a child.
+constexpr std::array kOwnSignals = {SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGPIPE, SIGXFSZ};
+
+/// Those that the starter of this program had it ignore, as nohup(1) does: its children ignore
+/// them, too.
+const auto kIgnored = [] {
+  std::array<bool, kOwnSignals.size()> ignored{};
+  for (std::size_t i = 0; i < ignored.size(); ++i) {
+    struct sigaction now {};
+    ignored[i] = ::sigaction(kOwnSignals[i], nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+  }
+  return ignored;
+}();
+
+/// Adds the signals 32 and 33, which libc uses itself: sigaddset(3) refuses them, and
+/// posix_spawn(3) makes a child ignore them if they are not set to the default.
+void add_signals_of_libc(sigset_t& set) noexcept {
+  if (std::endian::native != std::endian::little) return;  // the first word may have 32 bits
+  unsigned char bytes[5];
+  static_assert(sizeof set >= sizeof bytes);
+  std::memcpy(bytes, &set, sizeof bytes);
+  bytes[3] |= 1U << 7;
+  bytes[4] |= 1U << 0;
+  std::memcpy(&set, bytes, sizeof bytes);
+}
+
 /// What a child starts with: its descriptors and its signals.
 class SpawnSetup {
  public:
   SpawnSetup() {
     ::posix_spawn_file_actions_init(&actions_);
     ::posix_spawnattr_init(&attributes_);
-    // The program ignores or handles signals that must end a child.
     sigset_t all;
     sigemptyset(&all);
-    for (const int signal : {SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGPIPE, SIGXFSZ}) {
-      sigaddset(&all, signal);
+    for (std::size_t i = 0; i < kOwnSignals.size(); ++i) {
+      if (!kIgnored[i]) sigaddset(&all, kOwnSignals[i]);
     }
+    add_signals_of_libc(all);
     ::posix_spawnattr_setsigdefault(&attributes_, &all);
     sigset_t none;
     sigemptyset(&none);
@@ -245,6 +273,8 @@ std::vector<std::string> perf_record_arguments(const PerfRecordOptions& options)
   if (!pids.empty()) words.insert(words.end(), {"-p", pids});
   if (options.command.empty()) return words;
   words.emplace_back("--");
+  // perf handles SIGINT, which undoes that it is ignored, as a shell has it for "&" in a script.
+  if (kIgnored[0]) words.insert(words.end(), {"sh", "-c", "trap '' INT; exec \"$@\"", "sh"});
   words.insert(words.end(), options.command.begin(), options.command.end());
   return words;
 }
