@@ -49,6 +49,9 @@ _perfmap_sources() {
   COMPREPLY=()
   if [[ $current == [0-9]* ]]; then
     mapfile -t COMPREPLY < <(compgen -f -- "$current")
+    local i
+    # A name may contain $(COMMAND). "compopt -o filenames" would also quote the blanks around "--".
+    for i in "${!COMPREPLY[@]}"; do printf -v "COMPREPLY[i]" %q "${COMPREPLY[i]}"; done
     _perfmap_pids
   fi
   [[ ${#COMPREPLY[@]} != 0 ]] || compopt -o default

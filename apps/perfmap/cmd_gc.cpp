@@ -104,11 +104,14 @@ class Report {
 
 void deal_with(const GarbageFile& file, Garbage& garbage, const GcOptions& options, Report& report,
                Totals& totals, const Console& console) {
-  if (!file.may_go()) {
+  const auto keep = [&] {
     ++totals.kept;
-    return report.add(file, "kept   ");
-  }
+    report.add(file, "kept   ");
+  };
+  if (!file.may_go()) return keep();
   const Result<void> removed = options.dry_run ? Result<void>() : garbage.remove(file);
+  // A new process has written to the file, or has the pid, since it was looked at.
+  if (!removed && removed.error().code == Errc::refused) return keep();
   if (!removed) {
     ++totals.failed;
     report.add(file, "failed ");

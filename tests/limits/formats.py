@@ -173,6 +173,7 @@ def pprof(count):
     chooser = random.Random(1)
     locations = max(1, count // 4)
     parts = [message(6, text) for text in (b"", b"pid", b"//anon", b"known")]
+    parts.append(message(1, number(1, 3) + number(2, 3)))
     parts.append(message(3, number(1, 1) + number(2, BEGIN) + number(3, BEGIN + (1 << 32)) + number(5, 2)))
     parts.append(message(5, number(1, 1) + number(2, 3)))
     for i in range(1, locations + 1):

@@ -88,6 +88,13 @@ bash)
   expect sarif perfmap lint --format = sa
   expect json perfmap lint --format =
   expect PM001,PM101 perfmap lint --select PM001,PM10
+  # The shell runs what it inserts.
+  files=$(mktemp -d)
+  trap 'rm -r "$files"' EXIT
+  source=$(realpath "$source")
+  touch "$files/2026-x\$(touch PWN)"
+  cd "$files"
+  expect '2026-x\$\(touch\ PWN\)' perfmap lint 2026-
   ;;
 zsh)
   expect sarif perfmap lint --format=sa

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "report/json_fields.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/text.hpp"
@@ -20,7 +21,76 @@ std::optional<std::uint64_t> parse_time(const std::string& text) {
   return value;
 }
 
+/// Stops nlohmann's parser, whose callbacks can only skip values.
+struct TooLarge {};
+
+/// Keeps an element of a list until it was taken.
+class Description {
+ public:
+  using Json = nlohmann::json;
+  using Take = std::function<void(const std::string& list, const Json& element)>;
+
+  Description(std::span<const std::string_view> members, const Take& take)
+      : members_(members), take_(take) {}
+
+  /// Whether the parser keeps the value.
+  bool see(int depth, Json::parse_event_t event, const Json& value) {
+    using Event = Json::parse_event_t;
+    if (depth > kMaxDepth) throw TooLarge();
+    if (event == Event::key && depth == 1) {
+      member_ = value.get<std::string>();
+      elements_ = 0;
+      is_kept_ = std::ranges::find(members_, member_) != members_.end();
+      return is_kept_;
+    }
+    if (!is_kept_) return true;
+    if (++values_ > kMaxValues) throw TooLarge();
+    if (event == Event::array_start && depth == 1) is_list_ = true;
+    if (event == Event::object_start && depth == 1) is_list_ = false;
+    if (event != Event::object_end || depth != 2 || !is_list_) return true;
+    if (++elements_ > kMaxElements) throw TooLarge();
+    take_(member_, value);
+    values_ = 0;
+    return false;
+  }
+
+ private:
+  static constexpr int kMaxDepth = 8;
+  static constexpr std::uint64_t kMaxValues = 65'536;
+  static constexpr std::uint64_t kMaxElements = 65'536;  // as many files as an archive has
+
+  std::span<const std::string_view> members_;
+  const Take& take_;
+  std::string member_;
+  bool is_kept_ = false;
+  bool is_list_ = false;
+  std::uint64_t values_ = 0;  // since the last element
+  std::uint64_t elements_ = 0;
+};
+
 }  // namespace
+
+Result<nlohmann::json> read_description(
+    std::string_view text, std::string_view schema, std::span<const std::string_view> members,
+    const std::function<void(const std::string& list, const nlohmann::json& element)>& take) {
+  using Json = nlohmann::json;
+  Description description(members, take);
+  const auto see = [&](int depth, Json::parse_event_t event, const Json& value) {
+    return description.see(depth, event, value);
+  };
+  Json document;
+  try {
+    document = Json::parse(text.begin(), text.end(), see, false);
+  } catch (const TooLarge&) {
+    return Failure({Errc::too_large, "it has too many values", 0, {}});
+  }
+  if (!document.is_object()) return Failure({Errc::bad_format, "it is not a JSON object", 0, {}});
+  const auto found = document.find("schema");
+  if (found == document.end() || *found != schema) {
+    return Failure({Errc::unsupported, "its schema is not " + std::string(schema), 0, {}});
+  }
+  return document;
+}
 
 const nlohmann::json* Fields::find(const std::string& key) const {
   const auto found = object_.find(key);

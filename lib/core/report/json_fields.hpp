@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -52,6 +54,15 @@ class Fields {
   const nlohmann::json& object_;
   std::string problem_;
 };
+
+/// Reads an object with lists of objects, as of recording.json, and passes each element of these
+/// lists to `take`. The result has the members of `members` without those elements; others are
+/// skipped. Whatever the text, it holds one element and some MiB: fails with too_large if an
+/// element or the rest has too many values, a list too many elements, or if it is nested too
+/// deeply. Fails with unsupported if "schema" is not `schema`.
+Result<nlohmann::json> read_description(
+    std::string_view text, std::string_view schema, std::span<const std::string_view> members,
+    const std::function<void(const std::string& list, const nlohmann::json& element)>& take);
 
 /// Converts `offset` in `text` to line and column.
 inline Location locate(std::string_view text, std::size_t offset) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "base/hex_bytes.hpp"
@@ -11,16 +12,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t kMaxBuildId = 64;
-
-Result<Json> open_description(std::string_view json) {
-  Json document = Json::parse(json.begin(), json.end(), nullptr, false);
-  if (!document.is_object()) return Failure({Errc::bad_format, "it is not a JSON object", 0, {}});
-  const auto schema = document.find("schema");
-  if (schema == document.end() || *schema != "perfmap.recording/1") {
-    return Failure({Errc::unsupported, "its schema is not perfmap.recording/1", 0, {}});
-  }
-  return document;
-}
 
 /// The name of a file in the directory.
 std::string read_name(Fields& fields) {
@@ -63,19 +54,22 @@ MissingFile read_missing(Fields& fields) {
 
 /// The objects of a list of the document; the first problem is an error.
 template <class Read>
-auto read_list(std::string_view json, const char* key, Read read)
+auto read_list(std::string_view json, std::string_view key, Read read)
     -> Result<std::vector<decltype(read(std::declval<Fields&>()))>> {
-  const Result<Json> document = open_description(json);
-  if (!document) return Failure(document.error());
   std::vector<decltype(read(std::declval<Fields&>()))> list;
-  Fields lists(*document);
   std::string problem;
-  for (const Json& one : lists.objects(key)) {
+  const auto take = [&](const std::string&, const Json& one) {
+    if (!problem.empty()) return;
     Fields fields(one);
     list.push_back(read(fields));
-    if (problem.empty()) problem = fields.problem();
-  }
-  if (problem.empty()) problem = lists.problem();
+    problem = fields.problem();
+  };
+  const std::array<std::string_view, 2> members = {"schema", key};
+  const Result<Json> document = read_description(json, "perfmap.recording/1", members, take);
+  if (!document) return Failure(document.error());
+  Fields rest(*document);
+  rest.objects(std::string(key).c_str());  // what is no object stayed
+  if (problem.empty()) problem = rest.problem();
   if (!problem.empty()) return Failure({Errc::bad_format, problem, 0, {}});
   return list;
 }

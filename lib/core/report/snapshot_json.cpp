@@ -231,17 +231,22 @@ void read_process(const Json& json, Reading& reading) {
 }  // namespace
 
 Result<SnapshotManifest> parse_manifest(std::string_view json) {
-  const Json document = Json::parse(json.begin(), json.end(), nullptr, false);
-  if (!document.is_object()) return Failure({Errc::bad_format, "it is not a JSON object", 0, {}});
-  const auto schema = document.find("schema");
-  if (schema == document.end() || *schema != "perfmap.snapshot/1") {
-    return Failure({Errc::unsupported, "its schema is not perfmap.snapshot/1", 0, {}});
-  }
+  static constexpr std::string_view kMembers[] = {
+      "schema",           "modules",      "files",   "left_out",     "pid",
+      "namespace_pids",   "parents",      "comm",    "comm_bytes",   "executable",
+      "executable_bytes", "uid",          "start",   "boot",         "taken",
+      "kernel",           "kernel_bytes", "machine", "machine_bytes"};
   Reading reading;
-  read_process(document, reading);
-  Fields lists(document);
-  for (const Json& one : lists.objects("modules")) read_module(one, reading);
-  for (const Json& one : lists.objects("files")) read_file(one, reading);
+  const auto take = [&reading](const std::string& list, const Json& one) {
+    if (!reading.problem.empty()) return;
+    if (list == "modules") read_module(one, reading);
+    if (list == "files") read_file(one, reading);
+  };
+  const Result<Json> document = read_description(json, "perfmap.snapshot/1", kMembers, take);
+  if (!document) return Failure(document.error());
+  read_process(*document, reading);
+  Fields lists(*document);
+  for (const char* const key : {"modules", "files"}) lists.objects(key);
   reading.settle(lists);
   if (!reading.problem.empty()) return Failure({Errc::bad_format, reading.problem, 0, {}});
   return std::move(reading.manifest);

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "base/lazy.hpp"
 #include "perfmap/profile/module.hpp"
 
 // Otherwise libiberty.h declares basename() differently from <string.h>.
@@ -63,7 +63,7 @@ class DemangledNames {
   /// `count` is the same in every call, and larger than `id`.
   std::string_view of(std::uint32_t id, std::string_view name, std::uint32_t count) {
     if (!may_be_mangled(name)) return name;
-    std::call_once(once_, [this, count] {
+    once_.run([this, count] {
       names_ = std::make_unique<std::atomic<const std::string*>[]>(count);
       count_ = count;
     });
@@ -83,7 +83,7 @@ class DemangledNames {
   std::uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
 
  private:
-  std::once_flag once_;
+  Once once_;
   std::unique_ptr<std::atomic<const std::string*>[]> names_;
   std::uint32_t count_ = 0;
   std::atomic<std::uint64_t> bytes_{0};

@@ -407,9 +407,11 @@ void write_event_json(const ProfileReport& report, const Event& event, const Rep
   json.end_object();
 }
 
-/// A field of a line: quoted if it has to be.
+/// A field of a line: quoted if it has to be. A spreadsheet takes a text that begins with one of
+/// these for a formula, and formulas can run programs.
 std::string csv_field(std::string_view text) {
   std::string field = escaped(text);
+  if (field.find_first_of("=+-@\t") == 0) field.insert(0, 1, '\'');
   if (field.find_first_of("\",\r\n") == std::string::npos) return field;
   std::string quoted_field = "\"";
   for (const char c : field) quoted_field.append(c == '"' ? 2 : 1, c);
