@@ -105,7 +105,7 @@ package(debug perfmap-dbg debug "Debug data of perfmap"
 "What debuggers and profilers need to name the functions and source lines of
 the program perfmap and its libraries.")
 
-set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS "linux-perf, libcapstone4, libdebuginfod1")
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS "linux-perf, libzydis4.0, libcapstone4, libdebuginfod1")
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libexpected-dev")
 # What a package that links a library depends on: as for CMake, another minor version is another interface.
 math(EXPR next_minor "${PROJECT_VERSION_MINOR} + 1")

@@ -58,7 +58,7 @@ DOORS = [  # what is included: the only place, or places, that may include it
     (re.compile(r"^libiberty/"), "lib/profile/elf/"),
     (re.compile(r"^zstd\.h"), ("lib/profile/elf/", "lib/profile/archive/archive_writer.cpp")),
     (re.compile(r"^protozero/"), "lib/profile/stacks/"),
-    (re.compile(r"^capstone/"), "lib/profile/annotate/disassembler.cpp"),
+    (re.compile(r"^(Zydis|capstone)/"), "lib/profile/annotate/disassembler.cpp"),
     (re.compile(r"^CLI/"), "apps/perfmap/command_line.cpp"),
 ]
 STD_OF_LIBSTDCXX = re.compile(r"^(string|vector|map|unordered_map|memory|functional|thread|mutex|deque|iostream|"

@@ -275,7 +275,8 @@ constexpr CommandTexts kCommands[] = {
      "Prints how many samples of a perf recording are in each instruction and source line of a "
      "function, JIT code included. FUNCTION is the name that perfmap stacks prints, without its "
      "compiler tier if all tiers are wanted, or a part that no other function has. Code that was "
-     "compiled again or moved is printed once for each version. Disassembly needs libcapstone4.",
+     "compiled again or moved is printed once for each version. Disassembly needs libzydis4.0, or "
+     "libcapstone4 for aarch64.",
      kAnnotateExamples, "the function was printed", "",
      "no function with samples has the name, or several have (their names are printed); the "
      "recording cannot be read; with --asm or --both, the code is unknown or cannot be "

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Compares `perfmap annotate` with `perf annotate --stdio` of the injected recording of a Node.js
-process and of a C++ program, and checks it without Capstone: annotate.py PERFMAP
+process and of a C++ program, and checks it without Zydis: annotate.py PERFMAP
 
 Exit status 77: perf or objdump is not installed.
 """
@@ -105,18 +105,18 @@ def compare_native(work):
     assert re.search(r"(?m)^ +[\d.]+% .*\| +\d+ +\S", shown), (shown, said)
 
 
-def check_without_capstone(work):
+def check_without_zydis(work):
     """The library cannot be loaded: a file without its contents comes first."""
     pathlib.Path(work, "lib").mkdir()
-    for number in range(3, 8):
-        pathlib.Path(work, f"lib/libcapstone.so.{number}").write_text("no library\n" * 100)
+    for version in ("4.0", "4.1", "5.0"):
+        pathlib.Path(work, f"lib/libZydis.so.{version}").write_text("no library\n" * 100)
     words = [perfmap, "annotate", TALLY / "perf.data", "digits", "--symfs", TALLY]
     env = os.environ | {"LD_LIBRARY_PATH": f"{work}/lib"}
     for option in ("--asm", "--both"):
         out, err = run(*words, option, status=2, env=env)
-        assert out == "" and re.search(r"error: cannot load libcapstone\.so\.\d: is libcapstone\d installed", err), err
+        assert out == "" and re.search(r"error: cannot load libZydis\.so\.[\d.]+: is libzydis[\d.]+ installed", err), err
     out, err = run(*words, env=env)
-    assert "warning: instructions have no text: cannot load libcapstone" in err, err
+    assert "warning: instructions have no text: cannot load libZydis" in err, err
     assert re.search(r"(?m)^  43\.8%       7       7 \|      3b  -$", out), out
     assert run(*words, "--source", env=env)[0] == run(*words, "--source")[0]
     run(perfmap, "--version", env=env)
@@ -124,7 +124,7 @@ def check_without_capstone(work):
 
 with tempfile.TemporaryDirectory(prefix="a", dir="/tmp") as work:
     os.chdir(work)
-    check_without_capstone(work)
+    check_without_zydis(work)
     missing = [tool for tool in ("perf", "objdump") if not shutil.which(tool)]
     if missing:
         print(f"skipped: no {missing[0]} here")

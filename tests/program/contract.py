@@ -624,9 +624,9 @@ def report():
       "`--at` of `annotate` selects the code that existed then.")
 def annotate():
     found = run(f"annotate {RECORDING} digits --symfs {RECORDING.parent}")[0]
-    assert found.startswith("digits: 16 samples") and "movabsq" in found
+    assert found.startswith("digits: 16 samples") and "movabs" in found
     lines = run(f"annotate {RECORDING} digits --symfs {RECORDING.parent} --source")[0]
-    assert "movabsq" not in lines and "LINE  SOURCE" in lines
+    assert "movabs" not in lines and "LINE  SOURCE" in lines
     assert "matches 3 functions" in run(f"annotate {RECORDING} i --symfs {RECORDING.parent}", status=2)[1]
     data, dump = NODE / "perf-683.data", NODE / "jit-683-samples.dump"
     for source in (f"-j {dump}", f"-m {dump}"):

@@ -468,12 +468,14 @@ FILE* popen(const char* command, const char* mode) {
   return NULL;
 }
 
-/* Libraries. The disassembler is a part of the program; what others would change depends on the
+/* Libraries. The disassemblers are parts of the program; what others would change depends on the
  * machine. */
 
 void* dlopen(const char* file, int flags) {
-  static const char disassembler[] = "libcapstone.so.";
-  const int is_loaded = file == NULL || strncmp(file, disassembler, sizeof disassembler - 1) == 0;
+  static const char arm[] = "libcapstone.so.";
+  static const char x86[] = "libZydis.so.";
+  const int is_loaded = file == NULL || strncmp(file, arm, sizeof arm - 1) == 0 ||
+                        strncmp(file, x86, sizeof x86 - 1) == 0;
   return is_loaded ? NEXT(dlopen)(file, flags) : NEXT(dlopen)("/nonexistent", flags);
 }
 

@@ -41,12 +41,103 @@ TEST_CASE("code of each machine is disassembled", "[annotate]") {
     std::vector<std::string> lines;
   };
   const auto c = GENERATE(values<Case>({
-      {kX64, {"\x55\x48\x89\xe5\xc3", 5}, {"pushq %rbp", "movq %rsp, %rbp", "retq"}},
-      {kX64, {"\xe8\x00\x00\x00\x00", 5}, {"callq 0x1005"}},
-      {kX86, {"\x55\x89\xe5\xc3", 4}, {"pushl %ebp", "movl %esp, %ebp", "retl"}},
+      {kX64, {"\x55\x48\x89\xe5\xc3", 5}, {"push %rbp", "mov %rsp, %rbp", "ret"}},
+      {kX64, {"\xe8\x00\x00\x00\x00", 5}, {"call 0x1005"}},
+      {kX86, {"\x55\x89\xe5\xc3", 4}, {"push %ebp", "mov %esp, %ebp", "ret"}},
+      {kX86, {"\xe8\xfb\xef\xff\xff", 5}, {"call 0x0"}},
       {kArm64, {"\x1f\x20\x03\xd5\xc0\x03\x5f\xd6", 8}, {"nop", "ret"}},
   }));
   const auto disassembler = open(c.machine);
+  if (!disassembler) return;
+  CHECK(texts(*disassembler, c.code) == c.lines);
+}
+
+TEST_CASE("instructions of x86 have the names and suffixes of AT&T syntax", "[annotate]") {
+  struct Case {
+    std::string code;
+    std::string text;
+  };
+  const auto c = GENERATE(values<Case>({
+      {{"\x74\x02", 2}, "je 0x1004"},
+      {{"\x0f\x97\xc0", 3}, "seta %al"},
+      {{"\x48\x0f\x4d\xc3", 4}, "cmovge %rbx, %rax"},
+      {{"\x48\x98", 2}, "cltq"},
+      {{"\x48\x63\x04\x8a", 4}, "movslq (%rdx,%rcx,4), %rax"},
+      {{"\x0f\xb6\x00", 3}, "movzbl (%rax), %eax"},
+      {{"\x0f\xb7\xc0", 3}, "movzwl %ax, %eax"},
+      {{"\x48\x83\xe4\xf0", 4}, "and $0xfffffffffffffff0, %rsp"},
+      {{"\x48\xf7\x66\x20", 4}, "mulq 0x20(%rsi)"},
+      {{"\xd3\x3f", 2}, "sarl %cl, (%rdi)"},
+      {{"\x48\x8b\x05\x10\0\0\0", 7}, "movq 0x10(%rip), %rax"},
+      {{"\x48\xb8\1\2\3\4\5\6\7\0", 10}, "movabs $0x7060504030201, %rax"},
+      {{"\xff\x50\xf8", 3}, "callq *-0x8(%rax)"},
+      {{"\x3e\xff\xe0", 3}, "notrack jmp *%rax"},
+      {{"\xf2\xff\x25\0\0\0\0", 7}, "bnd jmpq *(%rip)"},
+      {{"\xc6\xf8\xff", 3}, "xabort $0xff"},
+      {{"\xf0\x48\x0f\xb1\x0f", 5}, "lock cmpxchg %rcx, (%rdi)"},
+      {{"\xf3\xab", 2}, "rep stosl"},
+      {{"\xf3\xa6", 2}, "repe cmpsb"},
+      {{"\x66\x2e\x0f\x1f\x84\0\0\0\0\0", 10}, "nopw (%rax,%rax,1)"},
+      {{"\xf2\x0f\x10\x00", 4}, "movsd (%rax), %xmm0"},
+      {{"\xf2\x0f\x2a\x00", 4}, "cvtsi2sdl (%rax), %xmm0"},
+      {{"\xf2\x0f\x38\xf0\x18", 5}, "crc32b (%rax), %ebx"},
+      {{"\xd9\x00", 2}, "flds (%rax)"},
+      {{"\xdd\x00", 2}, "fldl (%rax)"},
+      {{"\xdb\x28", 2}, "fldt (%rax)"},
+      {{"\xdb\x00", 2}, "fildl (%rax)"},
+      {{"\xdf\x28", 2}, "fildll (%rax)"},
+      {{"\xd9\x28", 2}, "fldcw (%rax)"},
+  }));
+  const auto disassembler = open(kX64);
+  if (!disassembler) return;
+  CHECK(texts(*disassembler, c.code) == std::vector{c.text});
+}
+
+TEST_CASE("AVX-512 and shadow stacks are disassembled", "[annotate]") {
+  struct Case {
+    std::string code;
+    std::string text;
+  };
+  // From __strcmp_evex, __memset_avx512_unaligned_erms and _Unwind_Resume.
+  const auto c = GENERATE(values<Case>({
+      {{"\x62\xf3\x7d\x20\x3f\x07\x00", 7}, "vpcmpb $0x0, (%rdi), %ymm16, %k0"},
+      {{"\x62\xf1\x7d\x20\x74\x07", 6}, "vpcmpeqb (%rdi), %ymm16, %k0"},
+      {{"\x62\xe1\xfe\x28\x6f\x47\x01", 7}, "vmovdqu64 0x20(%rdi), %ymm16"},
+      {{"\x62\xb2\x7d\x20\x26\xd2", 6}, "vptestmb %ymm18, %ymm16, %k2"},
+      {{"\xc5\xfb\x93\xc0", 4}, "kmovd %k0, %eax"},
+      {{"\x62\xe2\x7d\x48\x7a\xc6", 6}, "vpbroadcastb %esi, %zmm16"},
+      {{"\x62\xe1\xfe\x48\x7f\x44\x17\xff", 8}, "vmovdqu64 %zmm16, -0x40(%rdi,%rdx,1)"},
+      {{"\xf3\x48\x0f\xae\xea", 5}, "incsspq %rdx"},
+      {{"\xf3\x48\x0f\x1e\xc8", 5}, "rdsspq %rax"},
+  }));
+  const auto disassembler = open(kX64);
+  if (!disassembler) return;
+  CHECK(texts(*disassembler, c.code) == std::vector{c.text});
+}
+
+TEST_CASE("an unknown instruction with an opcode of several bytes is one line", "[annotate]") {
+  struct Case {
+    std::string code;
+    std::vector<std::string> lines;
+  };
+  const auto c = GENERATE(values<Case>({
+      // vpdpbssd (%rdi,%rax,8), %ymm1, %ymm2
+      {{"\xc4\xe2\x77\x50\x14\xc7\xc3", 7}, {".byte 0xc4, 0xe2, 0x77, 0x50, 0x14, 0xc7", "ret"}},
+      // vsm3rnds2 $0x90, 0x10(%rdi), %xmm1, %xmm2
+      {{"\xc4\xe3\x71\xde\x57\x10\x90\xc3", 8},
+       {".byte 0xc4, 0xe3, 0x71, 0xde, 0x57, 0x10, 0x90", "ret"}},
+      // aadd %eax, 0x10(%rdi)
+      {{"\x0f\x38\xfc\x47\x10\xc3", 6}, {".byte 0x0f, 0x38, 0xfc, 0x47, 0x10", "ret"}},
+      // aor %rax, %fs:(%rdi)
+      {{"\x64\xf2\x48\x0f\x38\xfc\x07\xc3", 8},
+       {".byte 0x64, 0xf2, 0x48, 0x0f, 0x38, 0xfc, 0x07", "ret"}},
+      // vcvtbiasph2bf8 0x100(%rip), %zmm1, %ymm2
+      {{"\x62\xf2\x74\x48\x74\x15\0\x01\0\0\xc3", 11},
+       {".byte 0x62, 0xf2, 0x74, 0x48, 0x74, 0x15, 0x00, 0x01, 0x00, 0x00", "ret"}},
+      {{"\xc4\xe2\x77\x50\x14", 5},
+       {".byte 0xc4", "loop 0x107a", "push %rax", ".byte 0x14"}},  // cut off
+  }));
+  const auto disassembler = open(kX64);
   if (!disassembler) return;
   CHECK(texts(*disassembler, c.code) == c.lines);
 }
@@ -58,8 +149,8 @@ TEST_CASE("bytes that are no instruction advance by the machine's smallest one",
     std::vector<std::string> lines;
   };
   const auto c = GENERATE(values<Case>({
-      {kX64, {"\x06\xc3", 2}, {".byte 0x06", "retq"}},  // push %es does not exist in 64-bit mode
-      {kX64, {"\x0f", 1}, {".byte 0x0f"}},              // cut off
+      {kX64, {"\x06\xc3", 2}, {".byte 0x06", "ret"}},  // push %es does not exist in 64-bit mode
+      {kX64, {"\x0f", 1}, {".byte 0x0f"}},             // cut off
       {kX64, {"\x06\x06\x06", 3}, {".byte 0x06", ".byte 0x06", ".byte 0x06"}},
       {kArm64,
        {"\0\0\0\0\xc0\x03\x5f\xd6\x01", 9},
@@ -93,6 +184,16 @@ TEST_CASE("jumps and calls with a fixed address have a target", "[annotate]") {
   });
 }
 
+TEST_CASE("an instruction without operands has no target", "[annotate]") {
+  const auto disassembler = open(kX64);
+  if (!disassembler) return;
+  std::vector<std::optional<Address>> targets;
+  disassembler->read({"\x75\x02\x90\x06\xc3", 5}, 0x1000,
+                     [&](const Instruction& one) { targets.push_back(one.target); });
+  const std::vector<std::optional<Address>> expected = {0x1004, {}, {}, {}};
+  CHECK(targets == expected);
+}
+
 TEST_CASE("every byte of any code is in exactly one line", "[annotate]") {
   const auto machine = GENERATE(kX64, kX86, kArm64);
   const auto disassembler = open(machine);
@@ -113,7 +214,8 @@ TEST_CASE("every byte of any code is in exactly one line", "[annotate]") {
   }
 }
 
-TEST_CASE("other machines are unsupported, whether Capstone is installed or not", "[annotate]") {
+TEST_CASE("other machines are unsupported, whether the libraries are installed or not",
+          "[annotate]") {
   const auto machine = GENERATE(values<CodeMachine>({{EM_RISCV, true, std::endian::little},
                                                      {EM_AARCH64, true, std::endian::big},
                                                      {EM_NONE, true, std::endian::little},

@@ -42,11 +42,14 @@ struct Instruction {
   std::optional<Address> target = std::nullopt;
 };
 
-/// Disassembles code with Capstone, which open() loads: without that library, everything else here
-/// works. For x86-64, i386 and little-endian aarch64.
+struct InstructionDecoder;
+
+/// Disassembles code with Zydis (x86-64, i386) or Capstone (little-endian aarch64), which open()
+/// loads: without that library, everything else here works.
 ///
 /// Code may be any bytes. Every byte is in exactly one line, and the lines are in the order of the
-/// bytes. Bytes that are no instruction advance by the machine's smallest instruction: one byte on
+/// bytes. An instruction with a VEX or EVEX prefix that the library does not know is one line;
+/// other bytes that are no instruction advance by the machine's smallest instruction: one byte on
 /// x86, four on aarch64. Memory does not depend on the size of the code.
 ///
 /// One thread at a time.
@@ -66,9 +69,8 @@ class PERFMAP_API Disassembler {
             const std::function<void(const Instruction&)>& visit) const;
 
  private:
-  struct State;
-  explicit Disassembler(std::unique_ptr<State> state) noexcept;
-  std::unique_ptr<State> state_;
+  explicit Disassembler(std::unique_ptr<InstructionDecoder> decoder) noexcept;
+  std::unique_ptr<InstructionDecoder> decoder_;
 };
 
 /// The samples at an offset in code.
