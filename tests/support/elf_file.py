@@ -85,9 +85,13 @@ class ElfFile:
 
     def has_rules(self, address):
         if self._rules is None:
-            self._rules = sorted(self._eh_frame() if self.machine != 40 else self._exidx())
+            self._rules = self.rule_ranges()
         i = bisect.bisect_right(self._rules, (address, 1 << 64)) - 1
         return i >= 0 and address < self._rules[i][1]
+
+    def rule_ranges(self):
+        """[(begin, end)], by address"""
+        return sorted(self._eh_frame() if self.machine != 40 else self._exidx())
 
     def _eh_frame(self):
         """The ranges of FDEs. Their addresses are pc-relative, in words of 4 or 8 bytes."""
