@@ -98,15 +98,17 @@ TEST_CASE("AVX-512 and shadow stacks are disassembled", "[annotate]") {
     std::string code;
     std::string text;
   };
-  // From __strcmp_evex, __memset_avx512_unaligned_erms and _Unwind_Resume.
+  // As in glibc's __strcmp_evex and __memset_avx512_unaligned_erms, and in libgcc.
   const auto c = GENERATE(values<Case>({
       {{"\x62\xf3\x7d\x20\x3f\x07\x00", 7}, "vpcmpb $0x0, (%rdi), %ymm16, %k0"},
       {{"\x62\xf1\x7d\x20\x74\x07", 6}, "vpcmpeqb (%rdi), %ymm16, %k0"},
-      {{"\x62\xe1\xfe\x28\x6f\x47\x01", 7}, "vmovdqu64 0x20(%rdi), %ymm16"},
-      {{"\x62\xb2\x7d\x20\x26\xd2", 6}, "vptestmb %ymm18, %ymm16, %k2"},
-      {{"\xc5\xfb\x93\xc0", 4}, "kmovd %k0, %eax"},
+      {{"\x62\xf3\x75\x22\x3f\x4e\x01\x00", 8}, "vpcmpb $0x0, 0x20(%rsi), %ymm17, %k1 {%k2}"},
+      {{"\x62\xe1\xfe\x28\x6f\x4f\x01", 7}, "vmovdqu64 0x20(%rdi), %ymm17"},
+      {{"\x62\xb2\x75\x20\x26\xd1", 6}, "vptestmb %ymm17, %ymm17, %k2"},
+      {{"\xc5\xfb\x93\xc9", 4}, "kmovd %k1, %ecx"},
       {{"\x62\xe2\x7d\x48\x7a\xc6", 6}, "vpbroadcastb %esi, %zmm16"},
-      {{"\x62\xe1\xfe\x48\x7f\x44\x17\xff", 8}, "vmovdqu64 %zmm16, -0x40(%rdi,%rdx,1)"},
+      {{"\x62\xe1\x7f\x49\x7f\x00", 6}, "vmovdqu8 %zmm16, (%rax) {%k1}"},
+      {{"\xc4\xe1\xfb\x92\xc9", 5}, "kmovq %rcx, %k1"},
       {{"\xf3\x48\x0f\xae\xea", 5}, "incsspq %rdx"},
       {{"\xf3\x48\x0f\x1e\xc8", 5}, "rdsspq %rax"},
   }));
