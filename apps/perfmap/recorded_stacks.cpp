@@ -431,8 +431,12 @@ void add_filters(CommandOptions& command, RecordedStacksOptions& options) {
 
 void add_unwinding(CommandOptions& command, StackOptions& stacks) {
   command
-      .value("--max-stack", stacks.unwind.max_frames, "N",
-             "Unwind at most N frames (default: 1024)")
+      .value(
+          "--max-stack",
+          [&stacks](const std::string& frames) {
+            stacks.unwind.max_frames = stacks.max_chain = static_cast<unsigned>(std::stoul(frames));
+          },
+          "N", "Use at most N frames of a stack (default: 1024, and all of a callchain)")
       .between(1, 1000000);
   command.flag("--stitch", stacks.stitch,
                "Complete truncated stacks with frames from other samples; these frames are marked");

@@ -59,6 +59,12 @@ constexpr RegisterSet kRegisterSets[] = {
     {Machine::arm, true, 0x4001ffffffff, 0x100000000},
 };
 
+void cut_chain(RawStack& stack, unsigned max_chain) {
+  if (stack.frames.size() <= max_chain) return;
+  stack.frames.resize(max_chain);
+  stack.end = StackEnd::limit;
+}
+
 bool is_32(const SampledRegisters& user) noexcept { return user.abi == 1; }
 
 std::optional<Machine> machine_with(const SampledRegisters& user) noexcept {
@@ -114,6 +120,7 @@ void SampleUnwinder::fill(const RecordedSample& sample, RawStack& stack) {
   } else {
     const bool has_none = stack.is_of_unknown_machine && stack.frames.empty();
     stack.end = has_none ? StackEnd::no_info : StackEnd::callchain;
+    cut_chain(stack, max_chain_);
   }
   if (!stack.frames.empty() || stack.cookie || sample.ip == 0) return;
   if (!has_copy && !sample.callchain.empty()) return;
@@ -139,17 +146,21 @@ void SampleUnwinder::unwind(const RecordedSample& sample, Machine machine, RawSt
   stack.end = unwinder_.unwind(user_, *stack.moment->unwind, stack.frames);
 }
 
-void add_deferred(const Words& callchain, RawStack& stack) {
+void add_deferred(const Words& callchain, unsigned max_chain, RawStack& stack) {
   add_callchain(callchain, CpuMode::user, {.kernel = false, .user = true}, stack.frames);
+  cut_chain(stack, max_chain);
 }
 
-PendingStacks::PendingStacks(bool stitches, unsigned max_frames) {
-  if (stitches) stitcher_.emplace(StackStitcher::Options{kDistance, max_frames});
+PendingStacks::PendingStacks(const StackOptions& options) : max_chain_(options.max_chain) {
+  if (options.stitch) {
+    stitcher_.emplace(StackStitcher::Options{kDistance, options.unwind.max_frames});
+  }
 }
 
 void PendingStacks::add(std::vector<RawStack> stacks) {
   for (RawStack& stack : stacks) {
     newest_ = std::max(newest_, stack.time);
+    frames_ += stack.frames.size();
     if (stitcher_) {
       stitcher_->learn(stack.moment->program, stack.tid, stack.time, stack.frames, stack.end);
     }
@@ -161,11 +172,14 @@ void PendingStacks::take(const DeferredCallchain& chain) {
   for (auto stack = held_.rbegin(); stack != held_.rend(); ++stack) {
     if (stack->cookie != chain.cookie || stack->tid != chain.tid) continue;
     stack->cookie.reset();
-    add_deferred(chain.callchain, *stack);
+    frames_ -= stack->frames.size();
+    add_deferred(chain.callchain, max_chain_, *stack);
+    frames_ += stack->frames.size();
   }
 }
 
 bool PendingStacks::may_leave(const RawStack& stack) const noexcept {
+  if (frames_ > kMaxWaitingFrames) return true;
   if (stack.cookie && held_.size() < kMaxWaiting) return false;
   return !stitcher_ || newest_ - stack.time > kDistance;
 }
@@ -178,9 +192,13 @@ void PendingStacks::repair(RawStack& stack) {
 
 std::vector<RawStack> PendingStacks::release(bool is_end) {
   std::vector<RawStack> leaving;
-  if (!is_end && held_.size() < kLeastTogether) return leaving;
-  while (!held_.empty() && (is_end || may_leave(held_.front()))) {
+  const bool are_few = held_.size() < kLeastTogether && frames_ < kFramesInBlock;
+  if (!is_end && are_few) return leaving;
+  std::size_t frames = 0;
+  while (!held_.empty() && frames < kFramesInBlock && (is_end || may_leave(held_.front()))) {
     RawStack& stack = held_.front();
+    frames += stack.frames.size();
+    frames_ -= stack.frames.size();
     if (stitcher_ && stack.end == StackEnd::truncated) repair(stack);
     leaving.push_back(std::move(stack));
     held_.pop_front();

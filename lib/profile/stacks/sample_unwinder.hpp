@@ -15,6 +15,10 @@
 
 namespace perfmap {
 
+/// Names are looked up in blocks of so many frames, and of each frame that is not known before the
+/// block some 400 bytes are held: a block takes at most about 50 MB, whatever the samples are.
+inline constexpr std::size_t kFramesInBlock = std::size_t{1} << 17;
+
 /// A sample's stack as addresses; does not refer to its record.
 struct RawStack {
   std::uint64_t time = 0;
@@ -54,7 +58,10 @@ class RecordedMachine {
 class SampleUnwinder {
  public:
   SampleUnwinder(std::string_view arch, const StackOptions& options)
-      : machine_(arch), with_kernel_(options.kernel), unwinder_(options.unwind) {}
+      : machine_(arch),
+        with_kernel_(options.kernel),
+        max_chain_(options.max_chain),
+        unwinder_(options.unwind) {}
 
   /// Adds the frames of `sample`; the snapshot is in the stack already.
   void make(const RecordedSample& sample, RawStack& stack);
@@ -66,38 +73,42 @@ class SampleUnwinder {
 
   RecordedMachine machine_;
   bool with_kernel_;
+  unsigned max_chain_;
   Unwinder unwinder_;
   UserSample user_;
   std::vector<UnwoundFrame> room_;
 };
 
 /// Adds the user part of a callchain, which came after its sample.
-void add_deferred(const Words& callchain, RawStack& stack);
+void add_deferred(const Words& callchain, unsigned max_chain, RawStack& stack);
 
 /// Stacks that may still change: those that wait for the user part of their callchain, and, when
 /// stitching, for later samples of their thread. They are released in the order in which they were
 /// added.
 class PendingStacks {
  public:
-  PendingStacks(bool stitches, unsigned max_frames);
+  explicit PendingStacks(const StackOptions& options);
 
   void add(std::vector<RawStack> stacks);
   void take(const DeferredCallchain& chain);
-  /// The stacks that need not wait any longer; at the end, all. None while they are few: names are
-  /// looked up in large batches, on several threads.
+  /// Stacks of about a block that need not wait any longer; at the end, all wait no longer. None
+  /// while they are few: names are looked up in large batches, on several threads.
   std::vector<RawStack> release(bool is_end);
 
  private:
   // A thread that never returns to user space must not block all others for ever.
   static constexpr std::size_t kMaxWaiting = 100000;
+  static constexpr std::size_t kMaxWaitingFrames = std::size_t{1} << 24;
   static constexpr std::size_t kLeastTogether = 256;
   static constexpr std::uint64_t kDistance = std::uint64_t{5} * 1000 * 1000 * 1000;
 
   bool may_leave(const RawStack& stack) const noexcept;
   void repair(RawStack& stack);
 
+  unsigned max_chain_;
   std::optional<StackStitcher> stitcher_;
   std::deque<RawStack> held_;
+  std::size_t frames_ = 0;  // of these
   std::uint64_t newest_ = 0;
 };
 

@@ -178,6 +178,7 @@ struct StackReader::State {
   RecordedProcesses processes;
   FrameSymbolizer places;
   UnwindPool jobs;
+  std::size_t chained = 0;  // frames in the callchains of these
   PendingStacks held;
   StackStatistics statistics;
   std::map<pid_t, StackCounts> counts;
@@ -194,14 +195,18 @@ struct StackReader::State {
         processes(options, clock),
         places(processes, programs, options, kernel, table),
         jobs(from.facts().arch, options),
-        held(options.stitch, options.unwind.max_frames) {}
+        held(options) {}
 
   std::string_view kallsyms();
   void take_kernel(const RecordView& record);
   void take(const RecordView& record);
   void take_sample(const RecordView& record);
-  void unwind() { held.add(jobs.run()); }
-  void visit_stacks(std::vector<RawStack> stacks,
+  void unwind() {
+    held.add(jobs.run());
+    chained = 0;
+  }
+  void visit_held(bool is_end, const std::function<void(const StackSample&)>& visit);
+  void visit_stacks(std::span<const RawStack> stacks,
                     const std::function<void(const StackSample&)>& visit);
   void finish();
 };
@@ -274,10 +279,19 @@ void StackReader::State::take_sample(const RecordView& record) {
   if (const auto& names = stack.moment->names; names != nullptr) {
     stack.source_time = clock.at(record.time, event, names->sources);
   }
+  chained += sample->callchain.size();
   jobs.add(record, event, std::move(stack));
 }
 
-void StackReader::State::visit_stacks(std::vector<RawStack> stacks,
+void StackReader::State::visit_held(bool is_end,
+                                    const std::function<void(const StackSample&)>& visit) {
+  unwind();
+  for (auto stacks = held.release(is_end); !stacks.empty(); stacks = held.release(is_end)) {
+    visit_stacks(stacks, visit);
+  }
+}
+
+void StackReader::State::visit_stacks(std::span<const RawStack> stacks,
                                       const std::function<void(const StackSample&)>& visit) {
   places.prepare(stacks);
   for (const RawStack& stack : stacks) {
@@ -338,12 +352,14 @@ void StackReader::read(const std::function<void(const StackSample&)>& visit, Dia
   State& state = *state_;
   for (auto group = state.reader.next(problems); !group.empty();
        group = state.reader.next(problems)) {
-    for (const RecordView& record : group) state.take(record);
-    state.unwind();
-    state.visit_stacks(state.held.release(false), visit);
+    for (const RecordView& record : group) {
+      state.take(record);
+      if (state.chained >= kFramesInBlock) state.visit_held(false, visit);
+    }
+    state.visit_held(false, visit);
     if (progress) progress(state.reader.position());
   }
-  state.visit_stacks(state.held.release(true), visit);
+  state.visit_held(true, visit);
   state.finish();
 }
 

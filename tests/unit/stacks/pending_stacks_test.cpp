@@ -27,7 +27,7 @@ std::vector<RawStack> stacks(std::size_t count, std::optional<std::uint64_t> coo
 }  // namespace
 
 TEST_CASE("stacks are released in batches of a minimum size", "[stacks]") {
-  PendingStacks held(false, 128);
+  PendingStacks held(StackOptions{});
   held.add(stacks(kMinBatch - 1));
   CHECK(held.release(false).empty());
   held.add(stacks(1));
@@ -37,8 +37,19 @@ TEST_CASE("stacks are released in batches of a minimum size", "[stacks]") {
   CHECK(held.release(true).size() == 1);
 }
 
+TEST_CASE("stacks are released in blocks of frames", "[stacks]") {
+  PendingStacks held(StackOptions{});
+  std::vector<RawStack> deep = stacks(5);
+  for (RawStack& stack : deep) stack.frames.resize(kFramesInBlock / 2);
+  held.add(std::move(deep));
+  CHECK(held.release(false).size() == 2);
+  CHECK(held.release(false).size() == 2);
+  CHECK(held.release(false).empty());
+  CHECK(held.release(true).size() == 1);
+}
+
 TEST_CASE("a stack waits for its deferred callchain, and later stacks wait with it", "[stacks]") {
-  PendingStacks held(false, 128);
+  PendingStacks held(StackOptions{});
   held.add(stacks(kMinBatch, 5));
   held.add(stacks(1));
   CHECK(held.release(false).empty());
@@ -57,7 +68,7 @@ TEST_CASE("a stack waits for its deferred callchain, and later stacks wait with 
 }
 
 TEST_CASE("stacks whose callchain never comes wait until the limit is reached", "[stacks]") {
-  PendingStacks held(false, 128);
+  PendingStacks held(StackOptions{});
   held.add(stacks(kMaxWaiting - 1, 5));
   CHECK(held.release(false).empty());
   held.add(stacks(3, 5));
@@ -67,7 +78,7 @@ TEST_CASE("stacks whose callchain never comes wait until the limit is reached", 
 
 TEST_CASE("stacks that may be stitched wait for five seconds of samples", "[stacks]") {
   constexpr std::uint64_t kDistance = std::uint64_t{5} * 1000 * 1000 * 1000;
-  PendingStacks held(true, 128);
+  PendingStacks held(StackOptions{.stitch = true});
   const auto moment = std::make_shared<AddressSpaceSnapshot>();
   std::vector<RawStack> all = stacks(kMinBatch);
   all.push_back(stack_at(kDistance));

@@ -100,10 +100,30 @@ TEST_CASE("the user part of a callchain may be recorded later", "[stacks]") {
   REQUIRE(stack.frames.size() == 2);
   CHECK(stack.frames[1] == UnwoundFrame{0xffff2, 0, FrameSource::kernel, true});
 
-  add_deferred(words(later, {kUser, 0x10, 0x20}), stack);
+  add_deferred(words(later, {kUser, 0x10, 0x20}), UINT32_MAX, stack);
   REQUIRE(stack.frames.size() == 4);
   CHECK(stack.frames[2] == UnwoundFrame{0x10, 0, FrameSource::callchain, false});
   CHECK(stack.frames[3] == UnwoundFrame{0x20, 0, FrameSource::callchain, true});
+}
+
+TEST_CASE("a callchain is cut at the maximum of frames", "[stacks]") {
+  constexpr auto kUser = static_cast<std::uint64_t>(-512);
+  std::string first;
+  std::string later;
+  RecordedSample sample;
+  sample.mode = CpuMode::user;
+  sample.callchain = words(first, {kUser, 0x10, 0x20});
+  for (const unsigned max : {2U, 1U}) {
+    StackOptions options;
+    options.max_chain = max;
+    RawStack stack;
+    SampleUnwinder("x86_64", options).make(sample, stack);
+    CHECK(stack.frames.size() == max);
+    CHECK(stack.end == (max == 2 ? StackEnd::callchain : StackEnd::limit));
+    add_deferred(words(later, {kUser, 0x30}), max, stack);
+    CHECK(stack.frames.size() == max);
+    CHECK(stack.end == StackEnd::limit);
+  }
 }
 
 }  // namespace perfmap::source_clock_test

@@ -102,6 +102,7 @@ struct StackOptions {
   bool demangle = true;
   unsigned threads = 1;
   Unwinder::Options unwind = {};
+  unsigned max_chain = UINT32_MAX;  ///< frames of a stack that is a callchain
   /// Completes truncated stacks with frames of the same thread's other samples; see StackStitcher.
   bool stitch = false;
   ProcessTracker::OpenModule open_module = {};  ///< see open_below()
