@@ -52,10 +52,8 @@ class TextWriter {
       const CodeVersion& version = found.versions[i];
       if (i != 0) out_.write("\n");
       write_head(version, found.samples);
-      const Disassembler* const disassembler =
-          found.disassemblers[i] ? &*found.disassemblers[i] : nullptr;
       if (options.wants_asm()) {
-        write_code(version, disassembler, options.wants_source());
+        write_code(version, found.disassemblers[i].get(), options.wants_source());
       } else {
         write_lines(version);
       }
@@ -221,9 +219,7 @@ class AnnotationJson {
     json_.key("versions");
     json_.begin_array();
     for (std::size_t i = 0; i < found.versions.size(); ++i) {
-      const Disassembler* const disassembler =
-          found.disassemblers[i] ? &*found.disassemblers[i] : nullptr;
-      write_version(found.versions[i], disassembler, options);
+      write_version(found.versions[i], found.disassemblers[i].get(), options);
     }
     json_.end_array();
     json_.end_object();
@@ -318,6 +314,8 @@ class AnnotationJson {
   SourceText& source_;
 };
 
+Failure failure(Errc code, std::string why) { return Failure({code, std::move(why), 0, {}}); }
+
 /// Prints functions with their samples, one a line.
 void list_candidates(const std::vector<MatchedFunction>& matches, const Console& console) {
   constexpr std::size_t kMaxListed = 20;
@@ -337,12 +335,10 @@ Result<MatchedFunction> take_part(MatchedFunction&& match, const std::string& qu
                                   const Console& console) {
   const std::string name = "'" + one_line(match.name, true) + "'";
   if (match.self == 0) {
-    return Failure({Errc::not_found,
-                    "no function with samples is named '" + query +
-                        "'; it may have been inlined. The only name that contains this text is " +
-                        name + ", which has no samples of its own: give the whole name to see it",
-                    0,
-                    {}});
+    return failure(Errc::not_found,
+                   "no function with samples is named '" + query +
+                       "'; it may have been inlined. The only name that contains this text is " +
+                       name + ", which has no samples of its own: give the whole name to see it");
   }
   console.note("no function is named '" + query + "': this is " + name);
   return std::move(match);
@@ -359,18 +355,14 @@ Result<MatchedFunction> choose(std::vector<MatchedFunction> matches, const std::
     return std::move(matches.front());
   }
   if (matches.empty()) {
-    return Failure({Errc::not_found,
-                    "no sample is in a function whose name contains '" + query +
-                        "'; it may have been inlined ('perfmap stacks' prints all names)",
-                    0,
-                    {}});
+    return failure(Errc::not_found,
+                   "no sample is in a function whose name contains '" + query +
+                       "'; it may have been inlined ('perfmap stacks' prints all names)");
   }
   list_candidates(matches, console);
-  return Failure(
-      {Errc::invalid_argument,
-       "'" + query + "' matches " + counted(matches.size(), "function") + ": name one of them",
-       0,
-       {}});
+  return failure(
+      Errc::invalid_argument,
+      "'" + query + "' matches " + counted(matches.size(), "function") + ": name one of them");
 }
 
 /// The versions that are printed: with --at those of that time.
@@ -383,15 +375,12 @@ Result<void> add_versions(const AnnotateOptions& options, const FunctionSamples&
       found.versions.push_back(std::move(version));
   }
   if (!found.versions.empty()) return {};
-  return Failure({Errc::not_found,
-                  "no version of '" + found.function.name + "' with samples existed at " +
-                      options.at_text + " s",
-                  0,
-                  {}});
+  return failure(Errc::not_found, "no version of '" + found.function.name +
+                                      "' with samples existed at " + options.at_text + " s");
 }
 
-/// Opens a disassembler for each version that has code. If the user asked for --asm or --both, it
-/// must be possible.
+/// Opens a disassembler for each machine that versions have code of. If the user asked for --asm or
+/// --both, it must be possible.
 Result<void> add_disassemblers(const AnnotateOptions& options, Annotation& found,
                                const Console& console) {
   const bool must_be = options.only_asm || options.both;
@@ -403,19 +392,25 @@ Result<void> add_disassemblers(const AnnotateOptions& options, Annotation& found
         first.kind == FrameKind::jit
             ? reason_for_no_lines({.name = first.name, .kind = first.kind}, {})
             : "";
-    return Failure({Errc::not_found,
-                    "the instructions of '" + found.function.name +
-                        "' are unknown: " + first.no_code + (advice.empty() ? "" : "; " + advice),
-                    0,
-                    {}});
+    return failure(Errc::not_found, "the instructions of '" + found.function.name +
+                                        "' are unknown: " + first.no_code +
+                                        (advice.empty() ? "" : "; " + advice));
   }
   std::string told;
+  std::vector<std::pair<CodeMachine, std::shared_ptr<const Disassembler>>> machines;
   for (const CodeVersion& version : found.versions) {
     found.disassemblers.emplace_back();
     if (!options.wants_asm() || version.code.empty()) continue;
+    const auto same =
+        std::ranges::find(machines, version.machine, &decltype(machines)::value_type::first);
+    if (same != machines.end()) {
+      found.disassemblers.back() = same->second;
+      continue;
+    }
     Result<Disassembler> opened = Disassembler::open(version.machine);
     if (opened) {
-      found.disassemblers.back().emplace(*std::move(opened));
+      found.disassemblers.back() = std::make_shared<Disassembler>(*std::move(opened));
+      machines.emplace_back(version.machine, found.disassemblers.back());
     } else if (must_be) {
       return Failure(std::move(opened.error()));
     } else if (std::exchange(told, opened.error().message) != opened.error().message) {

@@ -323,9 +323,7 @@ void write_annotation_page(const Annotation& found, const AnnotationPageOptions&
       found.versions.size() != 1 || found.versions[0].name != found.function.name;
   std::uint64_t idle_rows = options.max_idle_rows;
   for (std::size_t i = 0; i < found.versions.size(); ++i) {
-    const Disassembler* const disassembler =
-        found.disassemblers[i] ? &*found.disassemblers[i] : nullptr;
-    VersionSection(id_of(i), found.versions[i], disassembler, options, source, out)
+    VersionSection(id_of(i), found.versions[i], found.disassemblers[i].get(), options, source, out)
         .write(has_headings, found.samples, idle_rows);
   }
   out.write("</body>");

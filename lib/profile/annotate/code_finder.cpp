@@ -7,7 +7,6 @@
 
 #include "elf/target.hpp"
 #include "perfmap/profile/debug_index.hpp"
-#include "perfmap/timeline.hpp"
 
 namespace perfmap {
 namespace {
@@ -80,35 +79,34 @@ std::optional<std::uint64_t> recorded_time(std::uint64_t time, const Jitdump& du
 }
 
 /// When the code of a LOAD was placed at `begin`, by its LOAD or a MOVE; the first time counts.
-std::optional<std::uint64_t> placed_at(const Timeline& timeline, std::uint64_t load,
-                                       Address begin) {
-  std::optional<std::uint64_t> first;
+std::optional<std::uint64_t> placed_at(const Timeline& timeline, const JitRecord& record,
+                                       Address begin, MoveTimes& known) {
+  if (const auto load = decode_load(record); load && load->range.begin == begin)
+    return timeline.time_of(record);
+  const auto [moves, is_new] = known.try_emplace(&timeline);
   Diagnostics ignored(0);
-  timeline.dump().for_each(ignored, [&](const JitRecord& record) {
-    if (first) return;
-    if (record.offset == load) {
-      const auto loaded = decode_load(record);
-      if (loaded && loaded->range.begin == begin) first = timeline.time_of(record);
-      return;
-    }
-    if (!record.is(JitRecordKind::move)) return;
-    const auto moved = timeline.moved_by(record.offset);
-    const auto move = moved && moved->load == load ? decode_move(record) : std::nullopt;
-    if (move && move->range.begin == begin) first = timeline.time_of(record);
-  });
-  return first;
+  if (is_new) {
+    timeline.dump().for_each(ignored, [&](const JitRecord& one) {
+      const auto move = one.is(JitRecordKind::move) ? decode_move(one) : std::nullopt;
+      const auto moved = move ? timeline.moved_by(one.offset) : std::nullopt;
+      if (!moved) return;
+      moves->second.try_emplace({moved->load, move->range.begin}, timeline.time_of(one));
+    });
+  }
+  const auto first = moves->second.find({record.offset, begin});
+  return first == moves->second.end() ? std::nullopt : std::optional(first->second);
 }
 
-void set_span(const Timeline& timeline, std::uint64_t load, const Recording& recording,
-              CodeVersion& version) {
-  const auto since = placed_at(timeline, load, version.range.begin);
+void set_span(const Timeline& timeline, const JitRecord& record, const Recording& recording,
+              MoveTimes& moves, CodeVersion& version) {
+  const auto since = placed_at(timeline, record, version.range.begin, moves);
   if (!since) return;
   version.since = recorded_time(*since, timeline.dump(), recording);
   // Of code that later code covers in part, the address that lasts longest counts.
   std::uint64_t until = 0;
   const auto look = [&](std::uint64_t offset) {
     const auto code = timeline.find(version.range.begin + offset, *since);
-    if (code && code->load == load) until = std::max(until, code->until);
+    if (code && code->load == record.offset) until = std::max(until, code->until);
   };
   look(0);
   for (const CodeSamples& one : version.samples) look(one.offset);
@@ -195,7 +193,7 @@ bool CodeFinder::find_in_dumps(JitSources& sources, const FoundCode& code,
     version.code =
         load->code.substr(0, std::min<std::uint64_t>(load->code.size(), load->range.size));
     version.no_code = version.code.empty() ? "the jitdump has no bytes of it" : "";
-    set_span(timelines[i], code.record, recording, version);
+    set_span(timelines[i], *record, recording, moves_, version);
     if (!lines) return true;
     ResolvedName name;
     name.source = resolver.maps().size() + i;

@@ -11,6 +11,7 @@
 
 #include "perfmap/profile/annotate.hpp"
 #include "perfmap/profile/process_tracker.hpp"
+#include "perfmap/timeline.hpp"
 
 namespace perfmap {
 
@@ -20,6 +21,11 @@ struct FoundCode {
   std::string_view system_name;  ///< of JIT code: as its source has it
   std::uint64_t record = 0;      ///< see FramePlace
 };
+
+/// By dump, LOAD and new address: the first time at which the code was moved there. Of the dumps
+/// with a version that was moved.
+using MoveTimes =
+    std::map<const Timeline*, std::map<std::pair<std::uint64_t, Address>, std::uint64_t>>;
 
 /// Finds the bytes, lines and times of code in the files that a StackReader opened. One thread at a
 /// time.
@@ -49,6 +55,7 @@ class CodeFinder {
   std::map<FileKey, std::weak_ptr<const Module>> modules_;
   std::map<FileKey, std::shared_ptr<const Module>> kept_;
   std::vector<std::shared_ptr<JitSources>> sources_;
+  mutable MoveTimes moves_;
 };
 
 }  // namespace perfmap

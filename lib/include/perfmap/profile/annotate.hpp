@@ -191,8 +191,9 @@ class PERFMAP_API FunctionSamples {
   /// append_visible() prints them. Empty if none does.
   std::vector<MatchedFunction> matches(const FrameTable& table) const;
   /// A version with its code, and with source lines if `lines`. Reads ELF files and dumps that the
-  /// reader opened, no others. Without lines O(records of the dump); with lines also a look-up for
-  /// each byte of a function of an ELF file, up to kMaxLineBytes of them.
+  /// reader opened, no others. The first version of a dump whose code was moved reads all records
+  /// of the dump. With lines a look-up for each byte of a function of an ELF file, up to
+  /// kMaxLineBytes of them.
   CodeVersion version(std::uint32_t number, const FrameTable& table, const Recording& recording,
                       bool lines) const;
   /// Of longer functions only addresses with samples have lines.
@@ -283,7 +284,8 @@ struct Annotation {
   MatchedFunction function;
   std::uint64_t samples = 0;  ///< of all functions
   std::vector<CodeVersion> versions;
-  std::vector<std::optional<Disassembler>> disassemblers;  ///< by version
+  /// By version; those of one machine share one. Null: the version has none.
+  std::vector<std::shared_ptr<const Disassembler>> disassemblers;
 };
 
 struct AnnotationPageOptions {
