@@ -151,7 +151,7 @@ _perfmap() {
         --kallsyms) compopt -o default; COMPREPLY=(); return ;;
       esac
       if [[ ! $literal && $current == -* ]]; then
-        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --null --format -o|--output --normalize --from --to-time --lines --inlines --no-inlines --addresses --no-demangle --no-kernel --merge-tiers --code --with-pid --stats --max-stack --stitch --scan --jit-cfi --threads --map-dir --symfs --kallsyms --any-owner --debuginfod' '-m --map -j --jitdump -s --source -i --input --recordings --label --baseline -p --pid --tid --comm --event'
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --null --format -o|--output --normalize --from --to-time --lines --inlines --no-inlines --addresses --no-demangle --no-kernel --merge-tiers --code --private-sources --with-pid --stats --max-stack --stitch --scan --jit-cfi --threads --map-dir --symfs --kallsyms --any-owner --debuginfod' '-m --map -j --jitdump -s --source -i --input --recordings --label --baseline -p --pid --tid --comm --event'
       else
         compopt -o default; COMPREPLY=()
       fi ;;
@@ -174,7 +174,7 @@ _perfmap() {
         --kallsyms) compopt -o default; COMPREPLY=(); return ;;
       esac
       if [[ ! $literal && $current == -* ]]; then
-        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --asm --source --both --at --format -o|--output --from --to-time --no-demangle --map-dir --symfs --kallsyms --any-owner --debuginfod' '-m --map -j --jitdump -p --pid --tid --comm --event'
+        _perfmap_options '-h|--help --color -q|--quiet -v|--verbose --asm --source --both --at --format --private-sources -o|--output --from --to-time --no-demangle --map-dir --symfs --kallsyms --any-owner --debuginfod' '-m --map -j --jitdump -p --pid --tid --comm --event'
       elif _perfmap_has_argument '--color|--at|--format|-o|--output|-m|--map|-j|--jitdump|-p|--pid|--tid|--comm|--event|--from|--to-time|--map-dir|--symfs|--kallsyms'; then
         COMPREPLY=()
       else

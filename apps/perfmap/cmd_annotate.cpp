@@ -540,7 +540,7 @@ ExitCode annotate(const AnnotateOptions& given, const Console& console) {
   note_reading(**reading, options, events, problems, console);
   const Result<Annotation> found = find_annotation(options, samples, **reading, console);
   if (!found) return console.fail(found.error());
-  SourceText source(options.symfs);
+  SourceText source(options.symfs, options.format == "html" && !options.private_sources);
   const Result<void> written = write_all(options, *found, source, console);
   if (!written) return console.fail(written.error());
   const std::int64_t recorded_ns = (*reading)->recording().input().facts().mtime_ns;
@@ -608,6 +608,7 @@ void declare_annotate(CommandOptions& command) {
       });
   add_output_format(command, "--format", options.format, {"text", "json", "html"}, kSuffixes,
                     "text");
+  add_private_sources(command, options);
   add_output(command, options.output);
   add_given(command, options.sources);
   add_filters(command, options);

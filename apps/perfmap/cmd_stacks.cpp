@@ -393,7 +393,8 @@ ExitCode write_comparison(const StacksOptions& options, StackFormat format,
 
 /// What --code needs: the samples of all functions, and their source.
 struct CodeOfStacks {
-  explicit CodeOfStacks(const std::string& symfs) : samples(""), source(symfs) {}
+  explicit CodeOfStacks(const StacksOptions& options)
+      : samples(""), source(options.symfs, !options.private_sources) {}
 
   FunctionSamples samples;
   SourceText source;
@@ -419,7 +420,7 @@ ExitCode write_recorded(StacksOptions options, StackFormat format, Input input,
                         const Console& console) {
   std::unique_ptr<CodeOfStacks> code;
   if (options.code) {
-    code = std::make_unique<CodeOfStacks>(options.symfs);
+    code = std::make_unique<CodeOfStacks>(options);
     options.watch = [&code](StackOptions& stacks) { code->samples.watch(stacks); };
   }
   Result<std::unique_ptr<Reading>> reading =
@@ -652,14 +653,11 @@ void declare_stacks(CommandOptions& command) {
   add_frame_names(command, options.stacks);
   const Option merged = command.flag("--merge-tiers", options.writing.merge_tiers,
                                      "Merge the frames of a function's compiler tiers");
-  command
-      .flag(
-          "--code", options.code,
-          "Also show the code of the functions with most samples, with samples by source line and "
-          "instruction (html)")
-      .excludes(addresses)
-      .excludes(inlines)
-      .excludes(merged);
+  Option code = command.flag("--code", options.code,
+                             "Also show the code of the functions with most samples, with samples "
+                             "by source line and instruction (html)");
+  code.excludes(addresses).excludes(inlines).excludes(merged);
+  add_private_sources(command, options).needs(code);
   command.flag("--with-pid", options.writing.with_pid,
                "Begin each folded stack with NAME-PID/TID of its thread");
   command.flag(

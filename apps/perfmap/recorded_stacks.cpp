@@ -429,6 +429,11 @@ void add_filters(CommandOptions& command, RecordedStacksOptions& options) {
           "prints it, includes the whole microsecond");
 }
 
+Option add_private_sources(CommandOptions& command, RecordedStacksOptions& options) {
+  return command.flag("--private-sources", options.private_sources,
+                      "Also show source files that other users cannot read (html)");
+}
+
 void add_unwinding(CommandOptions& command, StackOptions& stacks) {
   command
       .value(

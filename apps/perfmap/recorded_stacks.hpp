@@ -36,6 +36,7 @@ struct RecordedStacksOptions {
   std::string kallsyms;
   bool any_owner = false;
   bool debuginfod = false;
+  bool private_sources = false;  ///< --private-sources
   /// Changes the options of the reader when all are set; null: does not.
   std::function<void(StackOptions&)> watch = nullptr;
   ModuleCache* modules = nullptr;  ///< of several recordings; null: each has its own
@@ -57,6 +58,8 @@ void add_frame_names(CommandOptions& command, StackOptions& stacks);
 void add_filters(CommandOptions& command, RecordedStacksOptions& options);
 /// --max-stack, --stitch, --scan, --jit-cfi, --threads.
 void add_unwinding(CommandOptions& command, StackOptions& stacks);
+/// --private-sources, of a command that writes pages with source lines.
+Option add_private_sources(CommandOptions& command, RecordedStacksOptions& options);
 /// --map-dir, --symfs, --kallsyms, --any-owner, --debuginfod.
 void add_files(CommandOptions& command, RecordedStacksOptions& options);
 

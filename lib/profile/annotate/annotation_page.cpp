@@ -163,7 +163,7 @@ class VersionSection {
       const bool is_new_file = last == nullptr || last->file != line.file;
       const bool is_near = !is_new_file && line.line - last->line <= kGap;
       if (is_new_file) {
-        write_wide_row(html_text(file), " class=\"place\"");
+        write_wide_row(html_text(title_of(file, source_)), " class=\"place\"");
       } else if (!is_near) {
         write_wide_row("…", " class=\"place\"");
       }

@@ -68,7 +68,7 @@ class ListingText {
     std::optional<std::uint32_t> file;
     for (const LineSamples& line : list_lines(version_, source_)) {
       if (std::exchange(file, line.file) != line.file) {
-        add_row(page_string(version_.files[line.file]));
+        add_row(page_string(title_of(version_.files[line.file], source_)));
       }
       add_row(line.line, line.self, line.total, line_text(line.file, line.line));
     }

@@ -9,6 +9,7 @@
 #include "base/descriptor.hpp"
 #include "base/found_file.hpp"
 #include "perfmap/profile/annotate.hpp"
+#include "process/safe_open.hpp"
 
 namespace perfmap {
 namespace {
@@ -42,13 +43,38 @@ Failure refuse(const std::string& file, const std::string& why) {
   return Failure({Errc::refused, "cannot use " + file + ": " + why, 0, {}});
 }
 
-Result<Input> open_file(const std::string& root, const std::string& file) {
+constexpr const char* kIsPrivate = "other users cannot read it";
+
+/// Whether other users may enter the directory, and those that it is in, up to `top`.
+bool others_may_enter(int directory, int top) {
+  constexpr int kMaxDepth = 4096;
+  struct stat end {
+  }, here{};
+  if (::fstat(top, &end) != 0) return false;
+  Descriptor above;
+  for (int depth = 0; depth < kMaxDepth && ::fstat(directory, &here) == 0; ++depth) {
+    if (here.st_dev == end.st_dev && here.st_ino == end.st_ino) return true;
+    if ((here.st_mode & S_IXOTH) == 0) return false;
+    above = Descriptor(::openat(directory, "..", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    directory = above.get();
+  }
+  return false;
+}
+
+Result<Input> open_file(const std::string& root, const std::string& file, bool is_shared) {
   const OpenPolicy policy{
       .follow_link = false, .regular_only = true, .bounded = true, .keep_descriptor = false};
-  if (root.empty()) return Input::open(file, policy);
-  const Descriptor directory(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!directory.is_open()) return Failure(system_error("cannot open " + root, errno));
-  return Input::open_below(directory.get(), file, root + file, policy);
+  if (root.empty() && !is_shared) return Input::open(file, policy);
+  const std::string begin = root.empty() ? "/" : root;
+  const Descriptor top(::open(begin.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!top.is_open()) return Failure(system_error("cannot open " + begin, errno));
+  if (!is_shared) return Input::open_below(top.get(), file, root + file, policy);
+  // The file is opened in the directory that was examined, wherever its path leads by then.
+  const std::size_t name = file.rfind('/') + 1;
+  const Descriptor directory = find_below(top.get(), file.substr(0, name) + ".");
+  if (!directory.is_open()) return Failure(system_error("cannot open " + root + file, errno));
+  if (!others_may_enter(directory.get(), top.get())) return refuse(file, kIsPrivate);
+  return Input::open_below(directory.get(), file.substr(name), root + file, policy);
 }
 
 /// V8 names a module of JavaScript by its URL.
@@ -59,16 +85,16 @@ std::string path_of(const std::string& file) {
 
 /// `file` must be absolute: a relative path would depend on the directory of the reader, which an
 /// attacker may have filled.
-Result<Input> open_source(const std::string& root, const std::string& file) {
+Result<Input> open_source(const std::string& root, const std::string& file, bool is_shared) {
   if (file.empty() || file.front() != '/') return refuse(file, "its path is not absolute");
   if (file.find('\0') != std::string::npos) return refuse(file, "its path has a NUL");
   if (!is_source_name(file)) return refuse(file, "its name is not that of a source file");
-  Result<Input> input = open_file(root, file);
+  Result<Input> input = open_file(root, file, is_shared);
   if (!input) return input;
   const FileFacts& facts = input->facts();
   if (facts.size > SourceText::kMaxBytes) return refuse(file, "it is larger than 16 MiB");
-  const bool may_show = (facts.mode & S_IROTH) != 0 || facts.uid == ::geteuid();
-  if (!may_show) return refuse(file, "other users cannot read it");
+  const bool is_own = !is_shared && facts.uid == ::geteuid();
+  if (!is_own && (facts.mode & S_IROTH) == 0) return refuse(file, kIsPrivate);
   return input;
 }
 
@@ -87,8 +113,9 @@ std::vector<std::size_t> line_begins(std::string_view text) {
 const SourceText::File& SourceText::open(const std::string& file) {
   const auto [place, is_new] = files_.try_emplace(file);
   if (!is_new || file.empty()) return place->second;  // the name of a file may be lost
-  Result<Input> input = open_source(root_, path_of(file));
+  Result<Input> input = open_source(root_, path_of(file), is_shared_);
   if (!input) {
+    place->second.is_private = is_refused_as(input.error(), kIsPrivate);
     failures_.push_back(std::move(input.error()));
     return place->second;
   }

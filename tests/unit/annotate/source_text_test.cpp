@@ -137,6 +137,43 @@ TEST_CASE("a source file that only another user may read is not shown", "[annota
   CHECK(text.failures()[0].code == Errc::refused);
 }
 
+TEST_CASE("shared source text leaves out files that other users cannot read", "[annotate]") {
+  namespace fs = std::filesystem;
+  const test::Scratch scratch;
+  const std::string open = scratch.write("root/open/a.c", "open\n");
+  const std::string secret = scratch.write("root/open/secret.c", "secret\n");
+  scratch.write("root/closed/in/b.c", "closed\n");
+  fs::create_directory_symlink("../closed/in", scratch / "root/open/link");
+  fs::create_directory_symlink("../open", scratch / "root/closed/link");
+  fs::permissions(scratch / "root", fs::perms::owner_all);
+  fs::permissions(scratch / "root/open", fs::perms(0755));
+  fs::permissions(scratch / "root/closed/in", fs::perms(0755));
+  fs::permissions(scratch / "root/closed", fs::perms(0754));
+  fs::permissions(open, fs::perms(0644));
+  fs::permissions(scratch / "root/closed/in/b.c", fs::perms(0644));
+  fs::permissions(secret, fs::perms(0600));
+  const std::vector<std::string> files = {"/open/secret.c", "/closed/in/b.c", "/open/link/b.c",
+                                          "/open/../closed/in/b.c"};
+  SourceText shared(scratch / "root", true);
+  SourceText own(scratch / "root");
+  for (const std::string& file : files) {
+    INFO(file);
+    CHECK_FALSE(shared.line(file, 1));
+    CHECK(shared.is_private(file));
+    CHECK(own.line(file, 1));
+    CHECK_FALSE(own.is_private(file));
+  }
+  CHECK(shared.failures().size() == files.size());
+  CHECK(shared.line("/open/a.c", 1) == "open");
+  CHECK(shared.line("/closed/link/a.c", 1) == "open");  // by the directory where it is
+  CHECK_FALSE(shared.line("/open/missing.c", 1));
+  CHECK_FALSE(shared.is_private("/open/missing.c"));
+  // Below "/", the directories above count.
+  SourceText machine("", true);
+  CHECK_FALSE(machine.line(open, 1));
+  CHECK(machine.is_private(open));
+}
+
 TEST_CASE("with a root, source files are below it, and no link leads out", "[annotate]") {
   const test::Scratch scratch;
   scratch.write("root/src/a.c", "inside\n");

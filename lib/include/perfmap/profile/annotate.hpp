@@ -243,14 +243,19 @@ class PERFMAP_API SourceText {
   static constexpr std::uint64_t kMaxBytes = std::uint64_t{16} << 20;
   static constexpr std::uint64_t kMaxTotal = std::uint64_t{256} << 20;
 
-  /// `root` serves as "/"; no link leads out of it. Empty: this machine.
-  explicit SourceText(std::string root = {}) : root_(std::move(root)) {}
+  /// `root` serves as "/"; no link leads out of it. Empty: this machine. `is_shared`: what is read
+  /// is for other users, so files that these cannot read are left out: those that are not readable
+  /// by others, or are in a directory below `root` that others may not enter.
+  explicit SourceText(std::string root = {}, bool is_shared = false)
+      : root_(std::move(root)), is_shared_(is_shared) {}
 
   /// The line without its newline; lines count from 1. Nothing if there is no such line. Valid as
   /// long as this object. The first look-up in a file reads it.
   std::optional<std::string_view> line(const std::string& file, std::uint32_t line);
   /// The same for a listing: each tab becomes blanks up to the next column that is a multiple of 8.
   std::optional<std::string> line_without_tabs(const std::string& file, std::uint32_t line);
+  /// Whether the file is left out because other users cannot read it.
+  bool is_private(const std::string& file) { return open(file).is_private; }
   /// Compares the times of the files of a version that were read with that of its code, which is
   /// of an ELF file, or else of the recording, last written at `recorded_ns` (0: unknown).
   void check_times(const CodeVersion& version, std::int64_t recorded_ns);
@@ -269,10 +274,12 @@ class PERFMAP_API SourceText {
     std::optional<Input> input;
     std::vector<std::size_t> begins;  // of lines
     bool is_changed = false;
+    bool is_private = false;
   };
   const File& open(const std::string& file);
 
   std::string root_;
+  bool is_shared_;
   std::map<std::string, File> files_;
   std::uint64_t left_ = kMaxTotal;
   std::vector<Error> failures_;
