@@ -32,7 +32,8 @@ output() {
 
 # Sets `found` to the files of the patterns, one a line, and `without` to the patterns without a file. Pathname
 # expansion alone happens to them, so that names may have any characters. A path is a pattern, too. Of folders, only
-# those that perfmap record or perfmap snapshot made are files here.
+# those that perfmap record or perfmap snapshot made are files here. Links that lead nowhere stay, to be reported;
+# reading a FIFO or a device may never end.
 expand() {
   local pattern file before IFS=
   found=() without=()
@@ -41,7 +42,7 @@ expand() {
     [ -n "$pattern" ] || continue
     before=${#found[@]}
     for file in $pattern; do
-      [ -e "$file" ] || [ -L "$file" ] || continue
+      [ -f "$file" ] || [ -d "$file" ] || { [ -L "$file" ] && [ ! -e "$file" ]; } || continue
       [ ! -d "$file" ] || [ -e "$file/recording.json" ] || [ -e "$file/manifest.json" ] || continue
       case "$file" in -*) found+=("./$file") ;; *) found+=("$file") ;; esac
     done

@@ -4,6 +4,7 @@ downloaded from files. What the steps print and write is checked with names of f
 Exit status 77: no YAML parser for Python, or a program that the steps use is missing."""
 import hashlib
 import json
+import os
 import pathlib
 import platform
 import re
@@ -154,6 +155,17 @@ def no_file_is_an_error_unless_it_is_allowed(folder):
     assert done.outputs["lint-status"] == "" and not done.summary
 
 
+def only_regular_files_are_read(folder):
+    job = Job(folder, {"perf-1.map": CLEAN})
+    os.mkfifo(job.workspace / "perf-2.map")
+    (job.workspace / "perf-3.map").symlink_to("perf-2.map")
+    done = job.run(0, files="*.map")
+    assert done.outputs["lint-status"] == "0" and "perf-2.map" not in done.summary, done.summary
+    for name in ("perf-2.map", "perf-3.map", "/dev/null"):
+        assert f"there is no {name}" in job.run(1, files=name).printed
+    assert "there is no recording" in job.run(1, baseline="perf-1.map", recordings="perf-2.map").printed
+
+
 def missing_tools_are_named(folder):
     """Of the lists of the script, which the page repeats."""
     tools = set(re.findall(r"(?m)^ +need (.*)$", (ROOT / "scripts/action.sh").read_text()))
@@ -250,8 +262,8 @@ def check_examples(inputs):
 
 def main():
     for case in (the_program_comes_from_a_release, the_program_is_there, findings_fail_a_job,
-                 no_file_is_an_error_unless_it_is_allowed, missing_tools_are_named, names_are_only_names, limits_of_github,
-                 recordings_are_compared):
+                 no_file_is_an_error_unless_it_is_allowed, only_regular_files_are_read, missing_tools_are_named,
+                 names_are_only_names, limits_of_github, recordings_are_compared):
         in_new_folder(case)
         print(case.__name__.replace("_", " "))
     action = workflow.load(ROOT / "action.yml")
