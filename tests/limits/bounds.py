@@ -13,6 +13,7 @@ import tempfile
 import threading
 
 import formats
+import shapes
 from growth import JOBS, WHAT, Growth, arguments
 from trying import try_again
 
@@ -182,6 +183,22 @@ def pipe_bounds(bounds):
                  cpu=20 * SECOND)
 
 
+def description_bounds(bounds):
+    """Texts of nearly 64 MiB; of one that is accepted, the members that nobody reads are skipped."""
+    for kind, (file, command) in shapes.DESCRIBED.items():
+        for shape, made in shapes.DESCRIPTIONS[kind]:
+            place = bounds.place / f"{kind}-{shape}"
+            place.mkdir()
+            if kind == "recording":
+                (place / "perf.data").write_bytes(formats.recording(10))
+            folder = place if kind == "recording" else formats.snapshot(place)
+            (folder / file).write_bytes(made(60 * MIB))
+            is_refused = shape == "deep" or (kind, shape) == ("snapshot", "wide")
+            bounds.run(f"{file}, {shape}", [command, folder], "too many values" if is_refused else "", 150 * MIB,
+                       status=2 if is_refused else 0)
+            (folder / file).unlink()
+
+
 def same_as_files(bounds):
     source = formats.INPUT
     for title, words, data in (("map", ["tidy", source], formats.perf_map(3000)),
@@ -203,7 +220,7 @@ def main():
     measured, perfmap = arguments()
     with tempfile.TemporaryDirectory() as folder:
         bounds = Bounds(str(pathlib.Path(measured).resolve()), str(pathlib.Path(perfmap).resolve()), pathlib.Path(folder))
-        parts = [pipe_bounds, device_bounds, pprof_bounds, made_dump_bounds, pypylog_bounds]
+        parts = [description_bounds, pipe_bounds, device_bounds, pprof_bounds, made_dump_bounds, pypylog_bounds]
         parts += [same_as_files] if WHAT == "memory" else []
         with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
             list(pool.map(lambda part: part(bounds), parts))

@@ -141,8 +141,9 @@ class Growth:
     def too_fast(found, max_cpu=MAX_EXPONENT):
         return found.cpu > max_cpu if WHAT == "cpu" else found.memory > MAX_EXPONENT
 
-    def check(self, title, found, max_cpu=MAX_EXPONENT):
-        """Prints a line, and notes a failure if memory grows faster than MAX_EXPONENT, or time than `max_cpu`."""
+    def check(self, title, found, max_cpu=MAX_EXPONENT, max_bytes=None):
+        """Prints a line, and notes a failure if memory grows faster than MAX_EXPONENT, or time than `max_cpu`; also if
+        the longest input takes more than `max_bytes` of memory a byte."""
         last = found.uses[-1]
         added = max(1, last.input_bytes - found.base.input_bytes)
         print(f"{title}: memory n^{found.memory:.2f}, {last.memory / added:.1f} bytes a byte; "
@@ -153,14 +154,16 @@ class Growth:
             for use in found.uses:
                 print(f"  {use.factor:2}x: {use.input_bytes:9} bytes of input, "
                       f"{use.memory / 1e6:8.2f} MB, {use.cpu / 1e6:9.2f} ms")
+        if WHAT == "memory" and max_bytes is not None and last.memory > max_bytes * added:
+            self.failures.append(f"{title}: {last.memory / added:.1f} bytes of memory a byte, more than {max_bytes}")
 
-    def run(self, title, command, make_input, max_cpu=MAX_EXPONENT, **options):
+    def run(self, title, command, make_input, max_cpu=MAX_EXPONENT, max_bytes=None, **options):
         """exponents() and check(). What grows too fast is measured again: other work may have disturbed it."""
         try:
             found = self.exponents(command, make_input, **options)
             if self.too_fast(found, max_cpu):
                 found = self.exponents(command, make_input, **options)
-            self.check(title, found, max_cpu)
+            self.check(title, found, max_cpu, max_bytes)
         except (Broken, subprocess.TimeoutExpired) as error:
             print(f"{title}: {error}", flush=True)
             self.failures.append(f"{title}: {error}")
@@ -169,12 +172,12 @@ class Growth:
         """run() of the words of each case, several at a time. They disturb each other, so each that grows too fast
         is measured again when no other one runs."""
         def first(case):
-            title, command, make_input, *max_cpu = case
+            title, command, make_input, *limits = case
             try:
                 found = self.exponents(command, make_input)
             except (Broken, subprocess.TimeoutExpired):
                 return None
-            return None if self.too_fast(found, *max_cpu) else found
+            return None if self.too_fast(found, *limits[:1]) else found
 
         cases = list(cases)
         with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:

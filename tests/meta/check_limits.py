@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """check_limits.py PERFMAP: docs/limits.md has a row for each output format of the program, and for everything that
-tests/limits/formats.py measures; the tests that it names exist."""
+tests/limits/formats.py measures, and the shapes with a maximum; the tests that it names exist."""
 import pathlib
 import re
 import subprocess
@@ -9,6 +9,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "limits"))
 import formats
+import shapes
 
 
 def rows(text):
@@ -57,7 +58,7 @@ def known_tests():
 
 def main():
     text = (ROOT / "docs" / "limits.md").read_text()
-    tests, titles, seen, documented, problems = set(known_tests()), formats.titles(), set(), set(), []
+    tests, titles, seen, documented, problems = set(known_tests()), formats.titles() | shapes.titles(), set(), set(), []
     for row in rows(text):
         if len(row) != 6:
             problems.append(f"a row of {len(row)} cells: {row}")
