@@ -28,8 +28,11 @@ std::string fate_of_command(const RecordEnd& end) {
 
 std::string text_of_end(const RecordEnd& end) {
   if (end.who.empty() || end.command.status == 0) return {};
-  return end.who + (end.command.signal == 0 ? " exited with " + std::to_string(end.command.status)
-                                            : " ended by " + signal_text(end.command.signal));
+  return end.who +
+         (end.command.signal == 0 ? " exited with " + std::to_string(end.command.status)
+                                  : " ended by " + signal_text(end.command.signal)) +
+         (end.command.signal == SIGXFSZ ? ": a file reached the limit of its size (ulimit -f)"
+                                        : "");
 }
 
 std::string text_of_cut(const RecordEnd& end) {
@@ -38,9 +41,11 @@ std::string text_of_cut(const RecordEnd& end) {
       "writes at the end, such as build IDs";
   std::string text = "perf ";
   if (end.perf.signal != 0) {
-    const std::string_view by = end.ran_out_of_memory
-                                    ? ", as memory ran out and the kernel killed a process"
-                                    : ", by another process or the kernel (see dmesg)";
+    const std::string_view by =
+        end.perf.signal == SIGXFSZ
+            ? ", as its file reached the limit of the size of files (ulimit -f)"
+        : end.ran_out_of_memory ? ", as memory ran out and the kernel killed a process"
+                                : ", by another process or the kernel (see dmesg)";
     text += "was killed by " + signal_text(end.perf.signal) + " after " + end.lasted +
             std::string(by) + fate_of_command(end) + std::string(kUsable);
     return text + (end.ran_out_of_memory ? " (record fewer samples: -F 99, --call-graph fp)" : "");

@@ -333,22 +333,32 @@ Result<SourceFiles> open_source_files(const std::vector<Source>& sources,
 }
 
 void warn_unreadable(std::span<const Error> failures, const Console& console) {
-  constexpr std::string_view kBegin = "cannot open ";
-  const auto is_file = [&](const Error& error) {
-    return error.message.starts_with(kBegin) && error.message.rfind(": ") != std::string::npos;
+  struct Kind {
+    std::string_view begin, end, fate;
+    std::size_t files = 0;
+    bool was_counted = false;
+    bool has(const std::string& text) const {
+      return text.starts_with(begin) && text.ends_with(end) && text.rfind(": ") != text.npos;
+    }
   };
-  const auto files = std::count_if(failures.begin(), failures.end(), is_file);
-  const bool is_short = files > 1 && !console.verbose();
-  bool was_counted = false;
+  std::array<Kind, 2> kinds = {{{"cannot open ", "", "cannot be read"},
+                                {"cannot use ", ": it is older than the process", "are not used"}}};
+  const auto kind_of = [&](const Error& error) {
+    return std::ranges::find_if(kinds, [&](const Kind& kind) { return kind.has(error.message); });
+  };
   for (const Error& error : failures) {
-    if (!is_short || !is_file(error)) {
+    if (const auto kind = kind_of(error); kind != kinds.end()) ++kind->files;
+  }
+  for (const Error& error : failures) {
+    const auto kind = kind_of(error);
+    if (kind == kinds.end() || kind->files == 1 || console.verbose()) {
       console.warn(error.message);
-    } else if (!std::exchange(was_counted, true)) {
-      const std::string what = error.message.substr(kBegin.size());
+    } else if (!std::exchange(kind->was_counted, true)) {
+      const std::string what = error.message.substr(kind->begin.size());
       const std::size_t reason = what.rfind(": ");
-      console.warn(std::to_string(files) + " files cannot be read: " + what.substr(0, reason) +
-                   " (" + what.substr(reason + 2) + "), and " + std::to_string(files - 1) +
-                   " more (--verbose names them)");
+      console.warn(std::to_string(kind->files) + " files " + std::string(kind->fate) + ": " +
+                   what.substr(0, reason) + " (" + what.substr(reason + 2) + "), and " +
+                   std::to_string(kind->files - 1) + " more (--verbose names them)");
     }
   }
 }

@@ -626,6 +626,44 @@ def other_users_are_named(cwd):
         assert [file["kind"] for file in read_manifest(f"{cwd}/user2")["files"]] == ["map"], done.stderr
 
 
+def stale_maps_are_one_line(cwd):
+    """Any user can leave maps for the pids to come."""
+    script = """
+import os, sys
+for _ in range(3):
+    child = os.fork()
+    if child == 0:
+        path = f'/tmp/perf-{os.getpid()}.map'
+        open(path, 'w').close()
+        os.utime(path, (1, 1))
+        print(path, flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+"""
+    done = run("record", "--runtime", "none", "-o", "stale1", "--", sys.executable, "-c", script, cwd=cwd)
+    maps = done.stdout.split()
+    found = re.findall("warning: (.*older than the process.*)", done.stderr)
+    assert found == [f"3 files are not used: {min(maps)} (it is older than the process), and 2 more (--verbose names them)"], done.stderr
+    for path in maps:
+        os.unlink(path)
+
+
+def limits_of_files_are_named(cwd):
+    loop = "while :; do :; done"
+    done = subprocess.run(["sh", "-c", 'ulimit -f 600; exec "$0" record --runtime none -F 9999 -o limit1 -- timeout 60 sh -c "$1"', PERFMAP, loop], cwd=cwd,
+                          capture_output=True, text=True)
+    assert "by SIGXFSZ after" in done.stderr and "limit of the size of files (ulimit -f)" in done.stderr, done.stderr
+    write = "ulimit -f 1; exec head -c 10000 /dev/zero > big"
+    done = run("record", "--runtime", "none", "-o", "limit2", "--", "sh", "-c", write, cwd=cwd)
+    assert "ended by SIGXFSZ: a file reached the limit of its size (ulimit -f)" in done.stderr, done.stderr
+
+
+def directories_are_no_programs(cwd):
+    for name in (".", "/tmp"):
+        done = run("record", "--", name, cwd=cwd, expected=2)
+        assert done.stderr == f"perfmap: error: cannot run {name}: it is a directory\n", done.stderr
+
+
 def main():
     skip_without_perf()
     run_rows([[(statuses_are_true, None), (ignored_signals_stay_ignored, None), (ctrl_c_keeps_the_data, "node"), (ctrl_c_waits_for_children, "node"), (ctrl_c_belongs_to_the_command, None), (the_second_ctrl_c_reaches_slow_perf, None), (two_signals_at_once_are_two, None), (closed_terminals_keep_the_data, None), (planted_files_stay, "node"),
@@ -634,7 +672,7 @@ def main():
                (fourth_signals_end_with_a_message, None), (killed_perf_is_not_the_end_of_the_command, "node"),
                (stopped_perf_ends, None), (files_of_daemons_are_named, "node"),
                (full_file_systems_are_named, "node"), (logs_elsewhere_are_removed, "node")],
-              [(readers_that_go_end_nothing, None), (empty_recordings_have_a_reason, None),
+              [(readers_that_go_end_nothing, None), (stale_maps_are_one_line, None), (limits_of_files_are_named, None), (directories_are_no_programs, None), (empty_recordings_have_a_reason, None),
                (zombies_are_named_so, None), (dumps_in_working_directories_are_removed, "node"),
                (variables_of_scripts_are_one_line, "node"), (logs_without_a_directory_are_not_printed, "node"), (logs_of_scripts_are_not_printed, "node"),
                (failures_of_perf_have_a_reason, None), (failures_of_perf_are_told_once, None),
