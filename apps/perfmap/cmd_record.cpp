@@ -6,6 +6,7 @@
 #include <chrono>
 #include <csignal>
 #include <ctime>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <perfmap/profile/archive.hpp>
@@ -162,23 +163,19 @@ Result<Target> target_of(const RecordOptions& options, int attempt) {
 /// Space for recording.json, which is written last, also if perf fills the file system.
 class ReservedSpace {
  public:
-  explicit ReservedSpace(const RecordingDirectory& directory)
-      : path_(directory.path() + "/" + std::string(kName)) {
+  explicit ReservedSpace(const RecordingDirectory& directory) : directory_(directory) {
     constexpr std::size_t kSize = std::size_t{64} << 10;
-    if (!directory.write(std::string(kName), std::string(kSize, '\0'))) path_.clear();
+    (void)directory.write(kName, std::string(kSize, '\0'));
   }
   ReservedSpace(const ReservedSpace&) = delete;
   ReservedSpace& operator=(const ReservedSpace&) = delete;
   ~ReservedSpace() { release(); }
 
-  void release() {
-    if (!path_.empty()) ::unlink(path_.c_str());
-    path_.clear();
-  }
+  void release() { directory_.remove_file(kName); }
 
  private:
-  static constexpr std::string_view kName = "reserved";
-  std::string path_;
+  static constexpr const char* kName = "reserved";
+  RecordingDirectory directory_;
 };
 
 /// What is recorded, and how.
@@ -253,11 +250,11 @@ Result<void> check_off_cpu(const RecordOptions& options) {
 Result<void> check_program(const std::string& program) {
   if (!program_path(program, own_environment()).empty()) return {};
   struct stat status {};
-  const bool exists =
-      program.find('/') != std::string::npos && ::stat(program.c_str(), &status) == 0;
-  const std::string why = !exists                   ? "no such program"
-                          : S_ISDIR(status.st_mode) ? "it is a directory"
-                                                    : "it is not an executable file";
+  const bool exists = ::stat(program.c_str(), &status) == 0;
+  const std::string why = exists && S_ISDIR(status.st_mode) ? "it is a directory"
+                          : !exists || program.find('/') == program.npos
+                              ? "no such program"
+                              : "it is not an executable file";
   return Failure({Errc::not_found, "cannot run " + program + ": " + why, 0, {}});
 }
 
@@ -511,9 +508,9 @@ std::vector<RecordedModule> keep_modules(ModuleKeeper& keeper, const Session& se
 }
 
 /// Removes what the runtimes left in /tmp and in the working directories, now that it is kept.
-void remove_left(const Session& session, const std::string& tmp, const NameKeeper& keeper,
+void remove_left(const Session& session, const NameKeeper& keeper,
                  const std::vector<ProcessInfo>& processes, const Console& console) {
-  LeftFiles left{.tmp = tmp,
+  LeftFiles left{.tmp = roots_from_environment().tmp,
                  .places = &session.watched.places,
                  .users = &session.watched.users,
                  .began_ns = session.began_ns,
@@ -545,15 +542,26 @@ std::uint64_t span_of(const RecordingFacts& facts, const Kept& kept,
   return facts.last_sample - facts.first_sample;
 }
 
+std::string shown_recording(const RecordingDirectory& directory) {
+  return directory.path() + "/" + std::string(kRecordingName);
+}
+
+Result<Recording> open_recording_of(const RecordingDirectory& directory) {
+  Result<Input> input = open_recording_input(directory.recording());
+  if (!input) return Failure(input.error());
+  input->rename(shown_recording(directory));
+  return Recording::open(*std::move(input));
+}
+
 Result<Kept> keep(Session& session, const Console& console) {
-  const Result<Recording> recording = open_recording(session.directory.recording());
+  const Result<Recording> recording = open_recording_of(session.directory);
   if (!recording) return Failure(recording.error());
   Result<RecordedJitOptions> jit = recorded_jit_options({}, console);
   if (!jit) return Failure(jit.error());
   jit->ran_as = [&session](pid_t pid, uid_t user) {
     return session.watched.users.ran_as(pid, user);
   };
-  NameKeeper keeper(session.directory);
+  NameKeeper keeper(session.directory, &session.watched.places);
   jit->on_found = [&keeper](pid_t pid, const Input& input, bool is_dump) {
     keeper.add(pid, input, is_dump);
   };
@@ -568,20 +576,20 @@ Result<Kept> keep(Session& session, const Console& console) {
   kept.free_in_tmp = free_bytes_in(jit->roots.tmp);
   const Step step(console, "naming the code");
   const std::vector<ProcessInfo> processes = processes_of(*recording);
-  const std::string tmp = jit->roots.tmp;
   // Processes without samples have files, too.
   const auto find = find_recorded_jit(*recording, *jit, refused);
   kept.diagnosis = examine_recording(*recording, *std::move(jit), refused);
   for (const ProcessInfo& process : processes) find(process, {});
   const std::size_t added =
       keeper.add_logs(session.runtime.written(), processes, session.watched.users) +
-      session.watched.mounts.keep(keeper, processes);
+      session.watched.mounts.keep(keeper, processes, session.watched.places);
   if (added != 0 || !keeper.missing().empty()) {
-    Result<RecordedJitOptions> in_directory = recorded_jit_options({}, console);
-    if (!in_directory) return Failure(in_directory.error());
-    in_directory->directory = session.directory.path();
-    in_directory->missing = keeper.missing();
-    kept.diagnosis = examine_recording(*recording, *std::move(in_directory), refused);
+    jit = recorded_jit_options({}, console);
+    if (!jit) return Failure(jit.error());
+    jit->directory = session.directory.held_path();
+    jit->shown_directory = session.directory.path();
+    jit->missing = keeper.missing();
+    kept.diagnosis = examine_recording(*recording, *std::move(jit), refused);
   }
   session.runtime.remove();
   warn_of_missing(keeper, session, console);
@@ -592,7 +600,7 @@ Result<Kept> keep(Session& session, const Console& console) {
   kept.modules = keep_modules(modules, session, console);
   kept.processes = count_recorded(processes, session.pids, kept.diagnosis);
   kept.span_ns = span_of(recording->facts(), kept, processes, session);
-  remove_left(session, tmp, keeper, processes, console);
+  remove_left(session, keeper, processes, console);
   return kept;
 }
 
@@ -736,9 +744,11 @@ ExitCode fail_without_recording(const Session& session, const Error& error,
 }
 
 RecordingManifest manifest_of(const Session& session, const Kept& kept) {
+  PerfRecordOptions perf = session.perf;
+  perf.output = shown_recording(session.directory);
   return {.command = session.options.command,
           .pids = session.pids,
-          .perf = perf_record_arguments(session.perf),
+          .perf = perf_record_arguments(perf),
           .variables = session.plan.variables,
           .exit_status = session.end.status,
           .missing = kept.missing};
@@ -751,11 +761,17 @@ Result<std::string> write_page(const Session& session, const Target& target,
   const std::string& directory = session.directory.path();
   std::string page = target.archive.empty() ? directory + "/flame.html"
                                             : std::filesystem::absolute(target.page()).string();
-  const std::array words = {"perfmap", "stacks", directory.c_str(), "-o", page.c_str()};
+  // Relative, so that the page of the directory is there wherever its path leads by now.
+  const std::string file = target.archive.empty() ? "flame.html" : page;
+  const std::array words = {"perfmap", "stacks", directory.c_str(), "-o", file.c_str()};
   const ParsedCommandLine stacks = parse_command_line(static_cast<int>(words.size()), words.data());
   const Console quiet(console.out(), ColorWish::never, true, false);
   const mode_t before = ::umask(0077);  // stacks may contain secrets
-  const bool done = stacks.action && stacks.action(quiet) == ExitCode::ok;
+  const int here = ::open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  bool done = here >= 0 && ::fchdir(session.directory.descriptor()) == 0;
+  done = done && stacks.action && stacks.action(quiet) == ExitCode::ok;
+  done = ::fchdir(here) == 0 && done;
+  ::close(here);
   ::umask(before);
   if (done) return page;
   return Failure({Errc::io, "cannot write " + page, 0, {}});
@@ -764,7 +780,7 @@ Result<std::string> write_page(const Session& session, const Target& target,
 /// The archive in the place of the directory.
 Result<void> archive(const Session& session, const Target& target, const Console& console) {
   const Step step(console, "writing " + target.archive);
-  const auto files = write_archive(session.directory.path(), target.archive);
+  const auto files = write_archive(session.directory.held_path() + "/.", target.archive);
   if (!files) {
     Error error = files.error();
     error.message += "; the recording is in " + target.directory;
@@ -814,6 +830,7 @@ ExitCode finish(Session& session, const Target& target, const Console& console) 
   session.reserved.release();
   Result<void> done =
       write_manifest(session.directory, manifest_of(session, *kept), kept->files, kept->modules);
+  if (done) done = session.directory.check();
   if (!done) return console.fail(done.error());
   std::optional<Result<std::string>> page;
   if (session.options.open) page = write_page(session, target, console);
@@ -890,7 +907,6 @@ ExitCode run(const RecordOptions& options, const Console& console) {
                   count_out_of_memory()};
   if (!options.all_children) session.children = descendants_of(pids).size();
   session.perf = perf_options(options, pids, directory, session.plan);
-  session.watched.names_code = !session.plan.variables.empty();
   {
     LivingNames living(pids, console);
     const Result<void> recorded = record(session, console);

@@ -127,10 +127,6 @@ void Watcher::look() {
   find_command();
   if (stopped_ || has_ended()) perf_.resume();
   look_at_processes();
-  if (watched_.names_code && watched_.mounts.rename_maps()) {
-    look_at_processes();
-    watched_.mounts.rename_maps();
-  }
   for (const std::string& path : perf_.pass_fifos(watched_.users, roots_)) {
     console_.warn(path + " is a FIFO, in which perf would hang: perf was given an empty map");
   }

@@ -37,7 +37,6 @@ bool was_interrupted() noexcept;
 
 /// What was seen of the recorded processes while they lived.
 struct Watched {
-  bool names_code = false;  ///< so maps exist only because of the recording
   std::optional<HeldProcess> command = {};
   ForeignMounts mounts = ForeignMounts();
   RecordedUsers users = RecordedUsers();

@@ -92,30 +92,48 @@ bool has_socket(const Target& target) {
          status.st_uid == target.uid;
 }
 
-/// A file in the working directory of the JVM. If it exists, SIGQUIT opens the socket instead of
-/// printing the stacks.
+/// A file in the working directory of the JVM, or in its /tmp. If it exists, SIGQUIT opens the
+/// socket instead of printing the stacks. It is made and removed with the rights of the process,
+/// which may change its directory meanwhile.
 class Trigger {
  public:
-  explicit Trigger(const Target& target, const Roots& roots)
-      : path_(roots.proc + "/" + std::to_string(target.pid) + "/cwd/.attach_pid" +
-              std::to_string(target.inner)) {
-    constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-    file_ = Descriptor(::open(path_.c_str(), kFlags, 0600));
-    if (file_.is_open() || errno == EEXIST) return;
-    path_ = target.tmp + "/.attach_pid" + std::to_string(target.inner);
-    file_ = Descriptor(::open(path_.c_str(), kFlags, 0600));
+  Trigger(const ProcSource& process, const Target& target, const Roots& roots)
+      : name_(".attach_pid" + std::to_string(target.inner)) {
+    const std::string cwd = roots.proc + "/" + std::to_string(target.pid) + "/cwd";
+    for (const std::string& path : {cwd, target.tmp}) {
+      directory_ = Descriptor(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+      const auto rights = process.rights();  // after its directory was opened
+      if (!rights || !*rights) return;
+      rights_ = **rights;
+      const Result<void> made = rights_.with([this] { return make(); });
+      error_ = made ? 0 : made.error().sys_errno;
+      if (error_ == 0 || error_ == EEXIST) return;
+    }
   }
   ~Trigger() {
-    if (file_.is_open()) ::unlink(path_.c_str());
+    if (!exists()) return;
+    (void)rights_.with([this]() -> Result<void> {
+      ::unlinkat(directory_.get(), name_.c_str(), 0);
+      return {};
+    });
   }
   Trigger(const Trigger&) = delete;
   Trigger& operator=(const Trigger&) = delete;
 
-  bool exists() const noexcept { return file_.is_open(); }
+  bool exists() const noexcept { return error_ == 0; }
+  int error() const noexcept { return error_; }
 
  private:
-  std::string path_;
-  Descriptor file_;
+  Result<void> make() const {
+    constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    if (Descriptor(::openat(directory_.get(), name_.c_str(), kFlags, 0600)).is_open()) return {};
+    return Failure(system_error("cannot create " + name_, errno));
+  }
+
+  std::string name_;
+  Descriptor directory_;
+  ProcessRights rights_;
+  int error_ = ESRCH;
 };
 
 Result<void> open_door(const ProcSource& process, const Target& target, const Roots& roots,
@@ -127,9 +145,10 @@ Result<void> open_door(const ProcSource& process, const Target& target, const Ro
   const Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, target.pid, 0)));
   // The pid may belong to another process by now, but then not to this one any more.
   if (!handle.is_open() || !process.is_alive()) return Failure(no_process(target.pid));
-  const Trigger trigger(target, roots);
+  const Trigger trigger(process, target, roots);
   if (!trigger.exists()) {
-    return Failure(refusal(target.pid, "its working directory and /tmp cannot be written", errno));
+    return Failure(
+        refusal(target.pid, "its working directory and /tmp cannot be written", trigger.error()));
   }
   if (::syscall(SYS_pidfd_send_signal, handle.get(), SIGQUIT, nullptr, 0) != 0) {
     return Failure(refusal(target.pid, std::strerror(errno), errno));

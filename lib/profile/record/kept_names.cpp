@@ -109,42 +109,39 @@ std::optional<pid_t> pid_of_left_file(std::string_view name, const StartedNaming
 /// Removes files of one directory.
 class Remover {
  public:
-  Remover(const std::string& path, std::int64_t began_ns)
-      : Remover(path, began_ns, ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {}
+  explicit Remover(const LeftFiles& left, const std::string& path)
+      : Remover(left, path, ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {}
   /// Takes the descriptor.
-  Remover(std::string path, std::int64_t began_ns, int directory)
-      : path_(std::move(path)), began_ns_(began_ns), directory_(directory) {}
+  Remover(const LeftFiles& left, std::string path, int directory)
+      : left_(left), path_(std::move(path)), directory_(directory) {}
 
   /// A file that was copied or refused. `user`: a living process that uses it, or 0.
   void remove_known(const KeptFile& file, pid_t user) {
     const std::string name = file.source.substr(file.source.rfind('/') + 1);
+    const auto named = file.is_dump ? dump_pid_in(name) : kMapName.pid_in(name);
     struct stat status {};
     if (!look_at(directory_.get(), name, status) || status.st_dev != file.device ||
-        status.st_ino != file.inode || !is_of_recording(status, began_ns_)) {
+        status.st_ino != file.inode || !is_of_recording(status, left_.began_ns)) {
       return;
     }
-    remove(name, status, user);
+    if (named && is_file_of(static_cast<pid_t>(*named), file.pid, status)) {
+      remove(name, status, file.pid, user);
+    }
   }
   /// Files that a runtime leaves.
-  void remove_left(const StartedNaming& started, const LeftFiles& left,
-                   std::span<const ProcessInfo> processes) {
+  void remove_left(const StartedNaming& started, std::span<const ProcessInfo> processes) {
     for (const std::string& name : names()) {
       const std::optional<pid_t> named = pid_of_left_file(name, started);
       struct stat status {};
       if (!named || !look_at(directory_.get(), name, status) ||
-          !is_of_recording(status, began_ns_)) {
+          !is_of_recording(status, left_.began_ns)) {
         continue;
       }
-      const auto is_writer = [&](const ProcessInfo& one) {
-        const bool is_named =
-            left.places == nullptr ? one.pid == *named : left.places->is_pid_of(*named, one.pid);
-        const bool is_owner = status.st_uid == ::geteuid() ||
-                              (left.users != nullptr && left.users->ran_as(one.pid, status.st_uid));
-        return is_named && is_owner;
-      };
-      const auto writer = std::ranges::find_if(processes, is_writer);
+      const auto writer = std::ranges::find_if(processes, [&](const ProcessInfo& process) {
+        return is_file_of(*named, process.pid, status);
+      });
       if (writer == processes.end()) continue;
-      remove(name, status, process_lives(writer->pid) ? writer->pid : 0);
+      remove(name, status, writer->pid, process_lives(writer->pid) ? writer->pid : 0);
     }
   }
   RemovedFiles removed;
@@ -159,17 +156,31 @@ class Remover {
     while (const dirent* const entry = ::readdir(list.get())) names.emplace_back(entry->d_name);
     return names;
   }
-  void remove(const std::string& name, const struct stat& status, pid_t user) {
+  bool is_file_of(pid_t named, pid_t pid, const struct stat& status) const {
+    const bool is_named = left_.places == nullptr ? named == pid
+                                                  : left_.places->is_file_of(
+                                                        named, pid, {status.st_dev, status.st_ino});
+    return is_named && (left_.users == nullptr ? status.st_uid == ::geteuid()
+                                               : left_.users->may_remove(pid, status.st_uid));
+  }
+  /// With the rights of the process: between two looks, its user may put another file there.
+  void remove(const std::string& name, const struct stat& status, pid_t pid, pid_t user) {
     std::string path = path_ + "/" + name;
     if (user != 0) {
       removed.in_use.push_back({std::move(path), user, status.st_dev, status.st_ino});
-    } else if (::unlinkat(directory_.get(), name.c_str(), 0) == 0) {
-      removed.paths.push_back(std::move(path));
+      return;
     }
+    const ProcessRights rights =
+        left_.users == nullptr ? ProcessRights() : left_.users->rights(pid);
+    const Result<void> done = rights.with([&]() -> Result<void> {
+      if (::unlinkat(directory_.get(), name.c_str(), 0) == 0) return {};
+      return Failure(system_error("cannot remove " + path, errno));
+    });
+    if (done) removed.paths.push_back(std::move(path));
   }
 
+  const LeftFiles& left_;
   std::string path_;
-  std::int64_t began_ns_;
   Descriptor directory_;
 };
 
@@ -198,13 +209,6 @@ void add_to(RemovedFiles& all, RemovedFiles some) {
   }
 }
 
-/// Whether a file has the name that runtimes give it by the pid, as the process sees it.
-bool is_named_by_pid(const KeptFile& file, const RecordedPlaces* places) {
-  const auto pid = file.is_dump ? dump_pid_in(file.source) : kMapName.pid_in(file.source);
-  const pid_t inner = places == nullptr ? file.pid : places->inner_pid(file.pid);
-  return pid == static_cast<std::uint64_t>(file.pid) || pid == static_cast<std::uint64_t>(inner);
-}
-
 }  // namespace
 
 std::vector<ProcessInfo> processes_of(const Recording& recording) {
@@ -228,6 +232,15 @@ void NameKeeper::add(pid_t pid, const Input& input, bool is_dump) {
   };
   const std::pair key{facts.device, facts.inode};
   if (std::ranges::any_of(files_, is_same) || failed_.contains(key)) return;
+  if (places_ != nullptr && places_->is_shared(pid, input) && !places_->wrote(pid, key)) {
+    const auto is_lost = [&](const MissingFile& file) {
+      return file.pid == pid && file.source == input.name();
+    };
+    if (std::ranges::any_of(missing_, is_lost)) return;
+    return lose({&pid, 1}, input.name(),
+                "process " + std::to_string(pid) + " was not seen to write it alone, and has " +
+                    "the pid in its name only in a pid namespace" + std::string(kOwnTmp));
+  }
   KeptFile file{.name = name_of_copy(pid, input.name(), is_dump),
                 .source = input.name(),
                 .pid = pid,
@@ -297,9 +310,9 @@ RemovedFiles remove_left_files(const LeftFiles& left, std::span<const KeptFile> 
                                std::span<const ProcessInfo> processes) {
   const bool was_named = !left.named.empty();
   RemovedFiles removed;
-  Remover in_tmp(left.tmp, left.began_ns);
+  Remover in_tmp(left, left.tmp);
   for (const KeptFile& file : files) {
-    if (!is_in(file.source, left.tmp) || !is_named_by_pid(file, left.places)) continue;
+    if (!is_in(file.source, left.tmp)) continue;
     const bool was_asked = std::ranges::find(left.asked, file.pid) != left.asked.end();
     if (was_asked || was_named) in_tmp.remove_known(file, was_asked ? 0 : user_of(file, files));
   }
@@ -307,21 +320,20 @@ RemovedFiles remove_left_files(const LeftFiles& left, std::span<const KeptFile> 
   const auto remove_from = [&](Remover remover) {
     // V8 writes jitdumps to its working directory.
     for (const KeptFile& file : files) {
-      const bool was_written = file.is_dump && is_named_by_pid(file, left.places);
-      if (was_written && was_named) remover.remove_known(file, user_of(file, files));
+      if (file.is_dump && was_named) remover.remove_known(file, user_of(file, files));
     }
     for (const Runtime runtime : left.named) {
-      remover.remove_left(runtime_info(runtime).started, left, processes);
+      remover.remove_left(runtime_info(runtime).started, processes);
     }
     add_to(removed, std::move(remover.removed));
   };
   if (left.places != nullptr) {
     for (const RecordedPlaces::Place& place : left.places->places()) {
       constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
-      remove_from(Remover(place.path, left.began_ns, ::openat(place.directory, ".", kFlags)));
+      remove_from(Remover(left, place.path, ::openat(place.directory, ".", kFlags)));
     }
   }
-  remove_from(Remover(left.working_directory, left.began_ns));
+  remove_from(Remover(left, left.working_directory));
   return removed;
 }
 

@@ -2,7 +2,10 @@
 #include <algorithm>
 #include <array>
 #include <climits>
+#include <dirent.h>
 #include <fcntl.h>
+#include <memory>
+#include <set>
 #include <string>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,12 +24,34 @@ std::string target_of(const std::string& link) {
   return size > 0 ? std::string(path.data(), static_cast<std::size_t>(size)) : link;
 }
 
+/// The regular files that a process has open for writing, by device and inode.
+std::set<RecordedPlaces::FileKey> written_by(pid_t pid, const Roots& roots) {
+  constexpr int kMaxOpen = 4096;
+  const std::string path = roots.proc + "/" + std::to_string(pid) + "/fd";
+  const std::unique_ptr<DIR, int (*)(DIR*)> list(::opendir(path.c_str()), ::closedir);
+  std::set<RecordedPlaces::FileKey> files;
+  for (int i = 0; list != nullptr && i < kMaxOpen; ++i) {
+    const dirent* const entry = ::readdir(list.get());
+    if (entry == nullptr) break;
+    struct stat link {};
+    struct stat status {};
+    const int directory = ::dirfd(list.get());
+    // The mode of the link says how the file is open.
+    if (::fstatat(directory, entry->d_name, &link, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if ((link.st_mode & S_IWUSR) == 0 || ::fstatat(directory, entry->d_name, &status, 0) != 0)
+      continue;
+    if (S_ISREG(status.st_mode)) files.emplace(status.st_dev, status.st_ino);
+  }
+  return files;
+}
+
 }  // namespace
 
 RecordedPlaces::RecordedPlaces(RecordedPlaces&& other) noexcept
     : roots_(std::move(other.roots_)),
       places_(std::exchange(other.places_, {})),
-      inner_(std::move(other.inner_)) {}
+      inner_(std::move(other.inner_)),
+      written_(std::move(other.written_)) {}
 
 RecordedPlaces::~RecordedPlaces() {
   for (const Place& place : places_) ::close(place.directory);
@@ -50,12 +75,15 @@ void RecordedPlaces::look(std::span<const pid_t> pids) {
         places_.push_back({target_of(path), directory.release(), status.st_dev, status.st_ino});
       }
     }
-    if (inner_.contains(pid) || inner_.size() == kMaxPids) continue;
-    const auto process = ProcSource::open(pid, roots_);
-    if (!process || !*process) continue;
-    const auto facts = (*process)->status();
-    if (!facts || !*facts || (*facts)->namespace_pids.empty()) continue;
-    inner_.emplace(pid, (*facts)->namespace_pids.back());
+    if (!inner_.contains(pid) && inner_.size() < kMaxPids) {
+      const auto process = ProcSource::open(pid, roots_);
+      if (!process || !*process) continue;
+      const auto facts = (*process)->status();
+      if (!facts || !*facts || (*facts)->namespace_pids.empty()) continue;
+      inner_.emplace(pid, (*facts)->namespace_pids.back());
+    }
+    if (inner_pid(pid) == pid || written_.size() >= kMaxPids) continue;
+    for (const FileKey& file : written_by(pid, roots_)) written_.emplace(pid, file);
   }
 }
 
@@ -64,8 +92,22 @@ pid_t RecordedPlaces::inner_pid(pid_t pid) const {
   return found == inner_.end() ? pid : found->second;
 }
 
-bool RecordedPlaces::is_pid_of(pid_t named, pid_t pid) const {
-  return named == pid || named == inner_pid(pid);
+bool RecordedPlaces::wrote(pid_t pid, const FileKey& file) const {
+  return written_.contains({pid, file}) && !written_by(inner_pid(pid), roots_).contains(file);
+}
+
+bool RecordedPlaces::is_file_of(pid_t named, pid_t pid, const FileKey& file) const {
+  return named == pid || (named == inner_pid(pid) && wrote(pid, file));
+}
+
+bool RecordedPlaces::is_shared(pid_t pid, const Input& file) const {
+  const std::string name = file.name().substr(file.name().rfind('/') + 1);
+  const auto named = is_dump_path(name) ? dump_pid_in(name) : kMapName.pid_in(name);
+  struct stat status {};
+  return named != static_cast<std::uint64_t>(pid) &&
+         named == static_cast<std::uint64_t>(inner_pid(pid)) &&
+         ::lstat((roots_.tmp + "/" + name).c_str(), &status) == 0 &&
+         status.st_dev == file.facts().device && status.st_ino == file.facts().inode;
 }
 
 }  // namespace perfmap

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <string>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -41,6 +42,17 @@ Result<std::string> absolute_path(const std::string& path) {
   std::array<char, PATH_MAX> real = {};
   if (::realpath(path.c_str(), real.data()) != nullptr) return std::string(real.data());
   return Failure(system_error("cannot open " + path, errno));
+}
+
+/// Of this process's descriptor, for other processes, too; empty without /proc, and where those of
+/// our user may not look at this one, as with capabilities of its file. The pid is the one in this
+/// /proc, which may be of another namespace.
+std::string path_of_descriptor(int fd) {
+  std::array<char, 32> self = {};
+  const ssize_t size = ::readlink("/proc/self", self.data(), self.size());
+  if (size <= 0 || (::geteuid() != 0 && ::prctl(PR_GET_DUMPABLE) != 1)) return {};
+  return "/proc/" + std::string(self.data(), static_cast<std::size_t>(size)) + "/fd/" +
+         std::to_string(fd);
 }
 
 void write_texts(JsonWriter& json, std::string_view key, const std::vector<std::string>& texts) {
@@ -81,57 +93,97 @@ void write_module(JsonWriter& json, const RecordedModule& module) {
 
 }  // namespace
 
+struct RecordingDirectory::Held {
+  OutputPlace place;  // with the directory above
+  Descriptor directory;
+  bool was_made = false;
+  std::string path = {};
+};
+
 Result<RecordingDirectory> RecordingDirectory::create(const std::string& path) {
   std::string name = path.substr(0, path.find_last_not_of('/') + 1);
   if (name.empty()) return Failure(refusal(path, "the name of the directory is empty"));
-  const Result<OutputPlace> place = OutputPlace::find(name, OutputPlace::Last::kept);
+  Result<OutputPlace> place = OutputPlace::find(name, OutputPlace::Last::kept);
   if (!place) return Failure(place.error());
   const Result<bool> usable = is_usable(*place, name);
   if (!usable) return Failure(usable.error());
   if (!*usable && ::mkdirat(place->directory(), place->name().c_str(), 0700) != 0) {
     return Failure(system_error("cannot create " + name, errno));
   }
+  constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  Descriptor made(::openat(place->directory(), place->name().c_str(), kFlags));
   Result<std::string> absolute = absolute_path(name);
+  if (!made.is_open()) return Failure(system_error("cannot open " + name, errno));
   if (!absolute) return Failure(absolute.error());
-  RecordingDirectory directory(*std::move(absolute), !*usable);
+  auto held = std::make_shared<Held>(Held{*std::move(place), std::move(made), !*usable});
+  held->path = path_of_descriptor(held->directory.get());
+  if (held->path.empty()) held->path = *absolute;
+  RecordingDirectory directory(*std::move(absolute), std::move(held));
   // perf writes to it. A second recording that was started meanwhile finds it.
   Result<void> taken = directory.write(std::string(kRecordingName), "");
   if (!taken) return Failure(std::move(taken.error()));
   return directory;
 }
 
+int RecordingDirectory::descriptor() const noexcept { return held_->directory.get(); }
+const std::string& RecordingDirectory::held_path() const noexcept { return held_->path; }
+
+Result<void> RecordingDirectory::check() const {
+  struct stat status {};
+  const FileNumber held = file_number(descriptor());
+  if (::fstatat(held_->place.directory(), held_->place.name().c_str(), &status,
+                AT_SYMLINK_NOFOLLOW) == 0 &&
+      FileNumber{status.st_dev, status.st_ino} == held) {
+    return {};
+  }
+  const Result<std::string> now = absolute_path(held_->path);
+  return Failure({Errc::refused,
+                  path_ + " is no longer the directory that was made" +
+                      (now && *now != path_ ? ": the recording is in " + *now : ""),
+                  0,
+                  {}});
+}
+
 Result<void> RecordingDirectory::write(const std::string& name, std::string_view bytes) const {
+  return write(name, [bytes](OutputFile& out) { out.write(bytes); });
+}
+
+Result<void> RecordingDirectory::write(const std::string& name,
+                                       const std::function<void(OutputFile& out)>& fill) const {
   const std::string path = path_ + "/" + name;
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-  const Descriptor file(::open(path.c_str(), kFlags, 0600));
+  const Descriptor file(::openat(descriptor(), name.c_str(), kFlags, 0600));
   if (!file.is_open()) return Failure(system_error("cannot write " + path, errno));
   OutputFile out = OutputFile::to_descriptor(file.get(), path);
-  out.write(bytes);
+  fill(out);
   Result<void> written = out.flush();
-  if (!written) ::unlink(path.c_str());
+  if (!written) remove_file(name);
   return written;
 }
 
-void RecordingDirectory::discard() const noexcept {
-  std::error_code ignored;
-  std::filesystem::remove(recording(), ignored);
-  if (was_made_) std::filesystem::remove(path_, ignored);
+void RecordingDirectory::remove_file(const std::string& name) const noexcept {
+  ::unlinkat(descriptor(), name.c_str(), 0);
+}
+
+void RecordingDirectory::discard() const {
+  const std::array files = {std::string(kRecordingName)};
+  (void)remove(files);
 }
 
 Result<void> RecordingDirectory::remove(std::span<const std::string> files) const {
-  for (const std::string& file : files) ::unlink((path_ + "/" + file).c_str());
-  if (!was_made_ || ::rmdir(path_.c_str()) == 0) return {};
+  for (const std::string& file : files) remove_file(file);
+  const OutputPlace& place = held_->place;
+  if (!held_->was_made) return {};
+  if (const Result<void> same = check(); !same) return same;
+  if (::unlinkat(place.directory(), place.name().c_str(), AT_REMOVEDIR) == 0) return {};
   return Failure(system_error("cannot remove " + path_, errno));
 }
 
-Result<void> write_manifest(const RecordingDirectory& directory, const RecordingManifest& manifest,
-                            std::span<const KeptFile> files,
-                            std::span<const RecordedModule> modules) {
-  Result<OutputFile> out =
-      OutputFile::replace_itself(directory.path() + "/" + std::string(kRecordingManifestName));
-  if (!out) return Failure(std::move(out.error()));
-  out->make_private();  // command lines may have passwords
-  JsonWriter json(*out);
+namespace {
+
+void write_members(OutputFile& out, const RecordingManifest& manifest,
+                   std::span<const KeptFile> files, std::span<const RecordedModule> modules) {
+  JsonWriter json(out);
   json.begin_object();
   json.member("schema", "perfmap.recording/1");
   write_texts(json, "command", manifest.command);
@@ -162,7 +214,17 @@ Result<void> write_manifest(const RecordingDirectory& directory, const Recording
   json.end_array();
   json.end_object();
   json.newline();
-  return out->commit();
+}
+
+}  // namespace
+
+Result<void> write_manifest(const RecordingDirectory& directory, const RecordingManifest& manifest,
+                            std::span<const KeptFile> files,
+                            std::span<const RecordedModule> modules) {
+  const std::string name(kRecordingManifestName);
+  directory.remove_file(name);
+  return directory.write(name,
+                         [&](OutputFile& out) { write_members(out, manifest, files, modules); });
 }
 
 }  // namespace perfmap

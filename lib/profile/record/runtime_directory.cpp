@@ -86,19 +86,20 @@ bool can_create_files_in(const std::string& directory) {
   return file.is_open();
 }
 
-RuntimeDirectory::RuntimeDirectory(const RecordingDirectory& recording, const std::string& tmp) {
-  const std::string random = random_name();
-  const bool is_in_tmp = ::geteuid() == 0 && tmp.starts_with('/') && can_map_code_in(tmp);
+RuntimeDirectory::RuntimeDirectory(const RecordingDirectory& recording, const std::string& tmp)
+    : recording_(recording),
+      is_in_tmp_(::geteuid() == 0 && tmp.starts_with('/') && can_map_code_in(tmp)) {
   constexpr std::size_t kShort = 12;
-  top_ = is_in_tmp ? tmp + "/perfmap-" + random_name().substr(0, kShort)
-                   : recording.path() + "/runtime";
-  path_ = top_ + "/" + random;
+  top_ = is_in_tmp_ ? tmp + "/perfmap-" + random_name().substr(0, kShort)
+                    : recording.path() + "/runtime";
+  path_ = top_ + "/" + random_name();
 }
 
 Result<void> RuntimeDirectory::create(const NamingPlan& plan) {
   if (plan.ini.empty() && !plan.writes_to_directory) return {};
   if (path_.ends_with('/')) return Failure(system_error("cannot get random bytes", EIO));
-  const Result<Descriptor> top = make_directory(AT_FDCWD, top_, kTraversable);
+  const Result<Descriptor> top =
+      make_directory(is_in_tmp_ ? AT_FDCWD : recording_.descriptor(), top_, kTraversable);
   if (!top) return Failure(top.error());
   was_made_ = true;
   const Result<Descriptor> directory = make_directory(top->get(), path_, kTraversable);
@@ -115,7 +116,8 @@ Result<void> RuntimeDirectory::create(const NamingPlan& plan) {
 
 void RuntimeDirectory::remove() noexcept {
   std::error_code ignored;
-  if (was_made_) std::filesystem::remove_all(top_, ignored);
+  const std::string top = is_in_tmp_ ? top_ : recording_.held_path() + "/runtime";
+  if (was_made_) std::filesystem::remove_all(top, ignored);
   was_made_ = false;
 }
 

@@ -96,18 +96,18 @@ TEST_CASE("a file that was replaced while it was recorded is not copied", "[reco
 
 TEST_CASE("root copies no file that a recorded process could not read", "[record]") {
   if (::geteuid() != 0) return test::skip("only root can make files of other users");
-  constexpr uid_t kOther = 65534;
+  const uid_t owner = GENERATE(uid_t{0}, uid_t{65534});
   World world;
   const auto add = [&](const std::string& name, mode_t mode) {
     world.write(name, name + "00000000");
-    REQUIRE(::chown((world.scratch / name).c_str(), kOther, kOther) == 0);
+    REQUIRE(::chown((world.scratch / name).c_str(), owner, owner) == 0);
     REQUIRE(::chmod((world.scratch / name).c_str(), mode) == 0);
     world.add("/home/" + name, Module::open(world.scratch / name).value());
   };
   add("private", 0711);
   add("public", 0755);
   const bool ran_as_owner = GENERATE(false, true);
-  world.keeper.write({}, [&](uid_t user) { return ran_as_owner && user == kOther; });
+  world.keeper.write({}, [&](uid_t user) { return ran_as_owner && user == owner; });
   CHECK(world.copied().size() == (ran_as_owner ? 2 : 1));
 }
 

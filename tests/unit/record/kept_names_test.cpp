@@ -2,6 +2,7 @@
 // Which files a recording copies, and which it removes.
 
 #include <chrono>
+#include <csignal>
 #include <ctime>
 #include <fcntl.h>
 #include <filesystem>
@@ -168,164 +169,131 @@ TEST_CASE("the files of a container are kept after its end", "[record]") {
     places.look(pids);
     mounts.look(pids, places);
   }
-  CHECK(mounts.keep(keeper, processes) == 0);  // it lives
+  CHECK(mounts.keep(keeper, processes, places) == 0);  // it lives
   // The directory stays as long as it is held, as when a mount namespace ends.
   std::filesystem::rename(planted.path("root/tmp"), scratch / "held");
   planted.vanish();
-  CHECK(mounts.keep(keeper, {}) == 0);  // it was not recorded
-  CHECK(mounts.keep(keeper, processes) == (plant == 0 || plant == 6 ? 1 : 0));
+  CHECK(mounts.keep(keeper, {}, places) == 0);  // it was not recorded
+  CHECK(mounts.keep(keeper, processes, places) == (plant == 0 || plant == 6 ? 1 : 0));
   CHECK(test::read_file(scratch / "rec/perf-42.map") == (plant == 0 ? text : ""));
   CHECK(test::read_file(scratch / "rec/jit-9-3-abcDEF") == (plant == 6 ? text : ""));
   CHECK(keeper.failures().empty());
 }
 
-TEST_CASE("files in the same /tmp have the names of inner pids", "[record]") {
-  const test::PlantedProcess planted;
-  const Scratch scratch;
-  const std::string proc = planted.roots().proc;
-  const pid_t later = ended_pid();
-  std::filesystem::create_directory(scratch / "tmp");
-  std::filesystem::remove(planted.path("root/tmp"));
-  std::filesystem::create_directory_symlink(scratch / "tmp", planted.path("root/tmp"));
-  std::filesystem::copy(
-      proc + "/42", proc + "/" + std::to_string(later),
-      std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks);
-  const Roots roots{.proc = proc, .tmp = scratch / "tmp"};
-  RecordedPlaces places(roots);
-  ForeignMounts mounts(roots);
-  const std::vector<pid_t> pids = {42, later};
-  places.look(pids);
-  mounts.look(pids, places);
-  std::filesystem::remove_all(proc);
-  const std::string map = scratch.write("tmp/perf-3.map", "1000 10 f\n");
-  ProcessInfo first = process_of(42), second = process_of(later);
-  first.since = 5;
-  first.until = second.since = 10;
-  second.until = 20;
-  NameKeeper keeper(directory_in(scratch));
-  SECTION("the only recorded one") {
-    CHECK(mounts.keep(keeper, {{first}}) == 1);
-    CHECK(keeper.files()[0].pid == 42);
-    CHECK(keeper.files()[0].source == map);
-  }
-  SECTION("the later one") {
-    CHECK(mounts.keep(keeper, {{first, second}}) == 1);
-    CHECK(keeper.files()[0].pid == later);
-    // It is removed, although it has another pid in its name.
-    const LeftFiles left{.named = {Runtime::v8}, .tmp = scratch / "tmp", .places = &places};
-    std::vector<KeptFile> files = keeper.files();
-    CHECK(remove_left_files(left, files, {}).paths == std::vector<std::string>{map});
-  }
-  SECTION("neither, if both wrote it") {
-    first.until = 11;
-    CHECK(mounts.keep(keeper, {{first, second}}) == 0);
-    REQUIRE(keeper.failures().size() == 1);
-    const std::string why = "processes 42 and " + std::to_string(later) +
-                            " wrote it at the same time, each as process 3 of its pid namespace";
-    CHECK(keeper.failures()[0].message.starts_with("cannot use " + map + ": " + why));
-    REQUIRE(keeper.missing().size() == 2);
-    CHECK(keeper.missing()[0].source == map);
-    CHECK(keeper.missing()[0].why.starts_with(why));
-    CHECK(keeper.missing()[0].pid + keeper.missing()[1].pid == 42 + later);
-    // It names code of both, but nobody can use it any more.
-    const LeftFiles left{.named = {Runtime::v8}, .tmp = scratch / "tmp", .places = &places};
-    std::vector<KeptFile> files = keeper.refused();
-    files[0].pid = ::getpid();
-    CHECK(remove_left_files(left, files, {}).paths.empty());
-    files[0].pid = later;
-    CHECK(remove_left_files(left, files, {}).paths == std::vector<std::string>{map});
-  }
-}
+namespace {
 
-TEST_CASE("a map in the same /tmp gets the name of the outer pid while it is written", "[record]") {
-  const test::PlantedProcess planted;
-  const Scratch scratch;
-  const std::string proc = planted.roots().proc;
-  std::filesystem::create_directory(scratch / "tmp");
-  std::filesystem::remove(planted.path("root/tmp"));
-  std::filesystem::create_directory_symlink(scratch / "tmp", planted.path("root/tmp"));
-  const Roots roots{.proc = proc, .tmp = scratch / "tmp"};
-  RecordedPlaces places(roots);
-  ForeignMounts mounts(roots);
-  const std::vector<pid_t> pids = {42};
-  places.look(pids);
-  mounts.look(pids, places);
-  const std::string map = scratch.write("tmp/perf-3.map", "1000 10 f\n");
-  std::filesystem::create_directories(proc + "/42/fd");
-  mounts.rename_maps();
-  CHECK(std::filesystem::exists(map));  // it may be of another process
-  std::filesystem::create_symlink(map, proc + "/42/fd/9");
-  SECTION("but replaces nothing") {
-    scratch.write("tmp/perf-42.map", "");
-    mounts.rename_maps();
-    CHECK(std::filesystem::exists(map));
-    return;
+/// Processes 42 and `later`, each 3 in a pid namespace of its own, with the /tmp of this system.
+struct SharedTmp {
+  SharedTmp() {
+    std::filesystem::create_directory(scratch / "tmp");
+    map = scratch.write("tmp/perf-3.map", "1000 10 f\n");
+    std::filesystem::remove(planted.path("root/tmp"));
+    std::filesystem::create_directory_symlink(scratch / "tmp", planted.path("root/tmp"));
+    std::filesystem::create_directories(proc + "/42/fd");
+    std::filesystem::copy(
+        proc + "/42", proc + "/" + std::to_string(later),
+        std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks);
+    first.until = second.since = 10;
+    first.since = 5;
+    second.until = 20;
   }
-  mounts.rename_maps();
-  CHECK_FALSE(std::filesystem::exists(map));
-  CHECK(test::read_file(scratch / "tmp/perf-42.map") == "1000 10 f\n");
-}
-
-TEST_CASE("a map that two processes with one inner pid had open keeps its name", "[record]") {
-  const test::PlantedProcess planted;
-  const Scratch scratch;
-  const std::string proc = planted.roots().proc;
-  const pid_t later = ended_pid();
-  const std::string other = proc + "/" + std::to_string(later);
-  std::filesystem::create_directory(scratch / "tmp");
-  std::filesystem::remove(planted.path("root/tmp"));
-  std::filesystem::create_directory_symlink(scratch / "tmp", planted.path("root/tmp"));
-  const std::string map = scratch.write("tmp/perf-3.map", "1000 10 f\n");
-  std::filesystem::create_directories(proc + "/42/fd");
-  std::filesystem::create_symlink(map, proc + "/42/fd/9");
-  std::filesystem::copy(
-      proc + "/42", other,
-      std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks);
-  const Roots roots{.proc = proc, .tmp = scratch / "tmp"};
-  RecordedPlaces places(roots);
-  ForeignMounts mounts(roots);
-  const auto look = [&](const std::vector<pid_t>& pids) {
+  /// The kernel's links have the modes of the descriptors; those of a file system are writable.
+  void open_by(pid_t pid) const {
+    const std::string directory = proc + "/" + std::to_string(pid) + "/fd";
+    std::filesystem::create_directories(directory);
+    std::filesystem::create_symlink(map, directory + "/9");
+  }
+  void look() {
+    const std::vector<pid_t> pids = {42, later};
     places.look(pids);
     mounts.look(pids, places);
-    return mounts.rename_maps();
-  };
-  SECTION("after one of them has ended") {
-    CHECK_FALSE(look({42, later}));
-    std::filesystem::remove_all(proc + "/42");
-    CHECK_FALSE(look({later}));
   }
-  SECTION("if the second one was seen only after the first rename") {
-    CHECK(look({42}));
-    CHECK_FALSE(std::filesystem::exists(map));
-    // It has the same file open.
-    std::filesystem::remove(other + "/fd/9");
-    std::filesystem::create_symlink(scratch / "tmp/perf-42.map", other + "/fd/9");
-    CHECK_FALSE(look({42, later}));
-    CHECK_FALSE(std::filesystem::exists(scratch / "tmp/perf-42.map"));
-    std::filesystem::remove_all(proc + "/42");
-    CHECK_FALSE(look({later}));
+  void end(pid_t pid) const { std::filesystem::remove_all(proc + "/" + std::to_string(pid)); }
+  std::size_t keep() {
+    end(42);
+    end(later);
+    return mounts.keep(keeper, {{first, second}}, places);
   }
-  SECTION("which a third one overwrote") {
-    CHECK_FALSE(look({42, later}));
-    std::filesystem::remove(map);
-    std::filesystem::remove_all(proc);
-    ProcessInfo first = process_of(42), second = process_of(later);
-    NameKeeper keeper(directory_in(scratch));
-    CHECK(mounts.keep(keeper, {{first, second}}) == 0);
-    REQUIRE(keeper.missing().size() == 2);
-    CHECK(keeper.missing()[0].source == map);
-    CHECK(keeper.missing()[0].pid + keeper.missing()[1].pid == 42 + later);
+  /// As if it had been recorded with variables for its runtime.
+  std::vector<std::string> removed(const std::vector<KeptFile>& files) const {
+    const LeftFiles left{.named = {Runtime::v8}, .tmp = scratch / "tmp", .places = &places};
+    return remove_left_files(left, files, {}).paths;
+  }
+
+  const test::PlantedProcess planted;
+  const Scratch scratch;
+  const std::string proc = planted.roots().proc;
+  const pid_t later = ended_pid();
+  std::string map;
+  RecordedPlaces places{{.proc = proc, .tmp = scratch / "tmp"}};
+  ForeignMounts mounts{{.proc = proc, .tmp = scratch / "tmp"}};
+  ProcessInfo first = process_of(42), second = process_of(later);
+  NameKeeper keeper{directory_in(scratch), &places};
+};
+
+}  // namespace
+
+TEST_CASE("a file in the same /tmp is that of the process that wrote it", "[record]") {
+  SharedTmp shared;
+  const auto& missing = shared.keeper.missing();
+  SECTION("and of none, if it was not seen to write it") {
+    shared.look();
+    CHECK(shared.keep() == 0);
+    REQUIRE(missing.size() == 2);
+    CHECK(missing[0].source == shared.map);
+    CHECK(missing[0].why.starts_with("process 42 was not seen to write it alone"));
     return;
   }
-  CHECK(std::filesystem::exists(map));
-  std::filesystem::remove_all(proc);
-  ProcessInfo first = process_of(42), second = process_of(later);
-  second.since = 5;
-  first.until = 10;
-  second.until = 20;
-  NameKeeper keeper(directory_in(scratch));
-  CHECK(mounts.keep(keeper, {{first, second}}) == 0);
-  CHECK(keeper.missing().size() == 2);
+  SECTION("and not of the process outside that has its pid") {
+    shared.open_by(42);
+    shared.open_by(3);
+    shared.look();
+    CHECK(shared.keep() == 0);
+    CHECK(missing.size() == 2);
+    return;
+  }
+  SECTION("the first one") {
+    shared.open_by(42);
+    shared.look();
+    CHECK(shared.keep() == 1);
+    CHECK(shared.keeper.files()[0].pid == 42);
+    CHECK(shared.keeper.files()[0].source == shared.map);
+    CHECK(missing.empty());
+    // It is removed, although it has another pid in its name; not if the process outside writes it.
+    shared.open_by(3);
+    CHECK(shared.removed(shared.keeper.files()).empty());
+    shared.end(3);
+    CHECK(shared.removed(shared.keeper.files()) == std::vector{shared.map});
+    return;
+  }
+  shared.open_by(42);
+  shared.look();
+  shared.end(42);
+  shared.open_by(shared.later);
+  shared.look();
+  const std::string both = "processes 42 and " + std::to_string(shared.later);
+  const std::string other = "processes " + std::to_string(shared.later) + " and 42";
+  SECTION("the later one") {
+    CHECK(shared.keep() == 1);
+    CHECK(shared.keeper.files()[0].pid == shared.later);
+    REQUIRE(missing.size() == 1);
+    CHECK(missing[0].pid == 42);
+    CHECK(missing[0].why.starts_with(
+        both + " wrote it, each as process 3 of its pid namespace, so the JIT code of the first"));
+  }
+  SECTION("neither, if both wrote it") {
+    shared.first.until = 11;
+    CHECK(shared.keep() == 0);
+    REQUIRE(shared.keeper.failures().size() == 1);
+    const std::string why = other + " wrote it at the same time, each as process 3 of its pid";
+    CHECK(shared.keeper.failures()[0].message.starts_with("cannot use " + shared.map + ": " + why));
+    REQUIRE(missing.size() == 2);
+    CHECK(missing[0].source == shared.map);
+    CHECK(missing[0].why.starts_with(why));
+    CHECK(missing[0].pid + missing[1].pid == 42 + shared.later);
+    // It names code of both, but nobody can use it any more.
+    CHECK(shared.removed(shared.keeper.refused()) == std::vector{shared.map});
+  }
 }
 
 TEST_CASE("only logs that a recorded and ended process left are removed", "[record]") {
@@ -375,14 +343,17 @@ TEST_CASE("logs in other working directories, named by inner pids, are removed",
   scratch.write("proc/" + pid + "/stat",
                 pid + " (node) S 7 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 1000 9 9 9\n");
   scratch.write("proc/" + pid + "/status", "Name:\tnode\nNSpid:\t" + pid + "\t7\n");
+  std::filesystem::create_directories(scratch / ("proc/" + pid + "/fd"));
+  std::filesystem::create_symlink(scratch.write("work/" + log_of(7, "1"), ""),
+                                  scratch / ("proc/" + pid + "/fd/9"));
   RecordedPlaces places({.proc = scratch / "proc"});
   const std::vector<pid_t> pids = {ended, 43};
   places.look(pids);
   places.look(pids);
   REQUIRE(places.places().size() == 1);
   std::filesystem::remove_all(scratch / "proc");
-  scratch.write("work/" + log_of(7, "1"), "");
   scratch.write("work/" + log_of(ended, "2"), "");
+  scratch.write("work/" + log_of(7, "4"), "");  // of the process that is 7 here
   scratch.write("work/" + log_of(8, "3"), "");
   LeftFiles left{.named = {Runtime::v8},
                  .tmp = scratch.path(),
@@ -392,6 +363,7 @@ TEST_CASE("logs in other working directories, named by inner pids, are removed",
   const std::vector<ProcessInfo> processes = {process_of(ended)};
   CHECK(remove_left_files(left, {}, processes).paths.size() == 2);
   CHECK(std::filesystem::exists(scratch / ("work/" + log_of(8, "3"))));
+  CHECK(std::filesystem::exists(scratch / ("work/" + log_of(7, "4"))));
 }
 
 TEST_CASE("the users of processes are known after their end", "[record]") {
@@ -405,6 +377,43 @@ TEST_CASE("the users of processes are known after their end", "[record]") {
   CHECK(users.ran_as(42, ::geteuid()));
   CHECK_FALSE(users.ran_as(42, ::geteuid() + 1));
   CHECK_FALSE(users.ran_as(43, ::geteuid()));
+}
+
+TEST_CASE("root removes for another user only that user's files, where that user may", "[record]") {
+  if (::geteuid() != 0) return;
+  constexpr uid_t kOther = 65534;
+  const Scratch scratch;
+  const auto make = [&](const std::string& directory, mode_t mode) {
+    std::filesystem::create_directory(scratch / directory);
+    REQUIRE(::chmod((scratch / directory).c_str(), mode) == 0);
+  };
+  REQUIRE(::chmod(scratch.path().c_str(), 0755) == 0);
+  make("open", 01777);
+  make("closed", 0755);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    if (::setgid(kOther) != 0 || ::setuid(kOther) != 0) ::_exit(1);
+    ::pause();
+    ::_exit(0);
+  }
+  RecordedUsers users;
+  while (!users.ran_as(pid, kOther)) users.look({&pid, 1});
+  ::kill(pid, SIGKILL);
+  test::wait_for(pid);
+  RecordedUsers seen_late;
+  const auto removed = [&](const std::string& directory, uid_t owner, const RecordedUsers& known) {
+    const std::string log = scratch.write(directory + "/" + log_of(pid, "1"), "");
+    REQUIRE(::chown(log.c_str(), owner, owner) == 0);
+    const LeftFiles left{.named = {Runtime::v8},
+                         .tmp = scratch / "none",
+                         .working_directory = scratch / directory,
+                         .users = &known};
+    return remove_left_files(left, {}, {{process_of(pid)}}).paths.size() == 1;
+  };
+  CHECK(removed("open", kOther, users));
+  CHECK_FALSE(removed("closed", kOther, users));
+  CHECK(removed("closed", 0, seen_late));  // of a process of which nothing else is known
+  CHECK_FALSE(removed("closed", kOther, seen_late));
 }
 
 TEST_CASE("a copied dump is removed from the working directory of its process", "[record]") {

@@ -151,6 +151,35 @@ TEST_CASE("files that are in an archive are removed, and others are kept", "[rec
   CHECK(std::filesystem::exists(scratch / "rec/late"));
 }
 
+TEST_CASE("a directory that was replaced is left alone", "[record]") {
+  const Scratch scratch;
+  scratch.write("victim/perf.data", "mine");
+  scratch.write("victim/recording.json", "mine");
+  const Result<RecordingDirectory> directory = RecordingDirectory::create(scratch / "rec");
+  REQUIRE(directory);
+  CHECK(directory->check());
+  std::filesystem::rename(scratch / "rec", scratch / "moved");
+  std::filesystem::create_directory_symlink(scratch / "victim", scratch / "rec");
+  const std::string path = std::filesystem::canonical(scratch.path()).string();
+  const Result<void> checked = directory->check();
+  REQUIRE_FALSE(checked);
+  CHECK(checked.error().message ==
+        path + "/rec is no longer the directory that was made: the recording is in " + path +
+            "/moved");
+  CHECK(directory->write("perf-1.map", "1000 10 f\n"));
+  CHECK(write_manifest(*directory, {}, {}));
+  CHECK(test::read_file(scratch / "moved/perf-1.map") == "1000 10 f\n");
+  CHECK(std::filesystem::exists(scratch / "moved/recording.json"));
+  directory->discard();
+  CHECK_FALSE(std::filesystem::exists(scratch / "moved/perf.data"));
+  const std::vector<std::string> files = {"perf.data", "recording.json", "perf-1.map"};
+  CHECK_FALSE(directory->remove(files));
+  CHECK(std::filesystem::is_symlink(scratch / "rec"));
+  CHECK(std::filesystem::is_empty(scratch / "moved"));
+  CHECK(test::read_file(scratch / "victim/perf.data") == "mine");
+  CHECK(test::read_file(scratch / "victim/recording.json") == "mine");
+}
+
 TEST_CASE("every user can read the settings of a runtime, and write where it writes", "[record]") {
   const Scratch scratch;
   const Result<RecordingDirectory> recording = RecordingDirectory::create(scratch / "rec");

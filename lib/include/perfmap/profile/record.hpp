@@ -19,6 +19,8 @@
 
 #include "perfmap/input.hpp"
 #include "perfmap/json.hpp"
+#include "perfmap/output_file.hpp"
+#include "perfmap/process_rights.hpp"
 #include "perfmap/profile/module.hpp"
 #include "perfmap/profile/process_tracker.hpp"
 #include "perfmap/profile/recording.hpp"
@@ -268,29 +270,41 @@ PERFMAP_API std::vector<pid_t> signal_descendants(int signal, pid_t spared);
 ///   elf-*            a copy of an ELF file, by its build ID
 ///   recording.json   docs/schema/perfmap.recording-1.json
 ///
-/// recording_in() finds the recording of one.
+/// recording_in() finds the recording of one. The directory above may be another user's, who can
+/// rename this one, and put another or a link in its place. So it stays open, and all is done
+/// there. Copies are the same directory.
 class PERFMAP_API RecordingDirectory {
  public:
   /// Creates a directory, mode 0700, or accepts an empty one. Fails with refused if it exists and
   /// is not empty, and if it may have been planted; else with io.
   static Result<RecordingDirectory> create(const std::string& path);
 
-  const std::string& path() const noexcept { return path_; }  ///< absolute
-  std::string recording() const { return path_ + "/" + std::string(kRecordingName); }
+  const std::string& path() const noexcept { return path_; }  ///< absolute; for messages
+  int descriptor() const noexcept;                            ///< borrowed
+  /// Leads to the directory that was made, wherever it is; in other processes, too, while this one
+  /// lives. The same as path() without /proc.
+  const std::string& held_path() const noexcept;
+  std::string recording() const { return held_path() + "/" + std::string(kRecordingName); }
+  /// Fails with refused if the path does not lead to the directory that was made.
+  Result<void> check() const;
   /// Writes a new file of the directory, mode 0600; none if that fails. Fails with refused if it
   /// exists.
   Result<void> write(const std::string& name, std::string_view bytes) const;
+  Result<void> write(const std::string& name,
+                     const std::function<void(OutputFile& out)>& fill) const;
+  void remove_file(const std::string& name) const noexcept;
   /// Removes the directory, if create() made it, with the files that a failed recording leaves.
-  void discard() const noexcept;
+  void discard() const;
   /// Removes these files of the directory, such as those that are in an archive now, and then the
-  /// directory, if create() made it. Fails with io if it remains, because it has other files.
+  /// directory, if create() made it. Fails if it remains, because it has other files or was moved.
   Result<void> remove(std::span<const std::string> files) const;
 
  private:
-  RecordingDirectory(std::string path, bool was_made) noexcept
-      : path_(std::move(path)), was_made_(was_made) {}
+  struct Held;
+  RecordingDirectory(std::string path, std::shared_ptr<const Held> held) noexcept
+      : path_(std::move(path)), held_(std::move(held)) {}
   std::string path_;
-  bool was_made_;
+  std::shared_ptr<const Held> held_;
 };
 
 /// A directory that exists during a recording, for what the recorded program reads and writes
@@ -315,6 +329,8 @@ class PERFMAP_API RuntimeDirectory {
   void remove() noexcept;
 
  private:
+  RecordingDirectory recording_;
+  bool is_in_tmp_;
   std::string top_;   // with what is in it, it is removed
   std::string path_;  // below it
   bool was_made_ = false;
@@ -357,11 +373,17 @@ class PERFMAP_API RecordedUsers {
   bool ran_as(pid_t pid, uid_t user) const;
   /// Whether any process was.
   bool ran_as(uid_t user) const;
+  /// Whether a file of this owner may be removed for a process: it was seen as that user, or it was
+  /// not seen and the file is ours.
+  bool may_remove(pid_t pid, uid_t owner) const;
+  /// The last that were seen; the caller's own for a process that was not.
+  const ProcessRights& rights(pid_t pid) const;
   std::vector<pid_t> pids() const;  ///< those that were seen
 
  private:
   Roots roots_;
   std::set<std::pair<pid_t, uid_t>> seen_;
+  std::map<pid_t, ProcessRights> rights_;
 };
 
 /// The working directories of recorded processes, and their pids inside of pid namespaces: V8
@@ -381,27 +403,38 @@ class PERFMAP_API RecordedPlaces {
   ~RecordedPlaces();
 
   /// Holds the directories, at most 64. To be called again while the processes live, because they
-  /// may change to others.
+  /// may change to others, and open files.
   void look(std::span<const pid_t> pids);
   const std::vector<Place>& places() const noexcept { return places_; }
   /// The pid of a process in its innermost namespace; its own if that is not known.
   pid_t inner_pid(pid_t pid) const;
-  /// Whether a file that is named by this pid may be of that process.
-  bool is_pid_of(pid_t named, pid_t pid) const;
+  using FileKey = std::pair<std::uint64_t, std::uint64_t>;  ///< device and inode
+  /// Whether a process in another pid namespace was seen to have the file open for writing, and the
+  /// process that has its inner pid here has not.
+  bool wrote(pid_t pid, const FileKey& file) const;
+  /// Whether a file that is named by a pid is of that process. A process can choose its pid in a
+  /// namespace of its own, so that proves nothing: it must have written the file.
+  bool is_file_of(pid_t named, pid_t pid, const FileKey& file) const;
+  /// Whether a file in the caller's /tmp is named by the inner pid of the process.
+  bool is_shared(pid_t pid, const Input& file) const;
 
  private:
   Roots roots_;
   std::vector<Place> places_;
   std::map<pid_t, pid_t> inner_;
+  std::set<std::pair<pid_t, FileKey>> written_;
 };
 
 /// Copies the files that name the code of recorded processes into the directory. One thread at a
 /// time.
 class PERFMAP_API NameKeeper {
  public:
-  explicit NameKeeper(RecordingDirectory directory) noexcept : directory_(std::move(directory)) {}
+  /// `places` is borrowed; null: nothing is known of pid namespaces.
+  explicit NameKeeper(RecordingDirectory directory, const RecordedPlaces* places = nullptr) noexcept
+      : directory_(std::move(directory)), places_(places) {}
 
-  /// For RecordedJitOptions::on_found. Copies a file once.
+  /// For RecordedJitOptions::on_found. Copies a file once. A file in the caller's /tmp that is
+  /// named by the pid in a namespace is lost, unless the process wrote it.
   void add(pid_t pid, const Input& input, bool is_dump);
   /// Converts the logs in this directory in which runtimes list their code (see MapSupport::log) to
   /// perf maps of those processes. A log must belong to this user, or to one that the process ran
@@ -409,6 +442,9 @@ class PERFMAP_API NameKeeper {
   std::size_t add_logs(const std::string& written, std::span<const ProcessInfo> processes,
                        const RecordedUsers& users);
 
+  /// What to do where processes of several pid namespaces write to one /tmp; ends a reason.
+  static constexpr std::string_view kOwnTmp =
+      " (give each a /tmp of its own: unshare --mount, then mount -t tmpfs none /tmp)";
   /// A file that is not copied, although it names code of these processes.
   void refuse(std::span<const pid_t> writers, const Input& file, const std::string& why);
   /// The same of a file that exists no longer.
@@ -424,6 +460,7 @@ class PERFMAP_API NameKeeper {
 
  private:
   RecordingDirectory directory_;
+  const RecordedPlaces* places_;
   std::vector<KeptFile> files_;
   std::vector<KeptFile> refused_;
   std::set<std::pair<std::uint64_t, std::uint64_t>> failed_;  ///< device and inode
@@ -492,16 +529,12 @@ class PERFMAP_API ForeignMounts {
   /// Holds the /tmp of such processes; at most 256 of them. To be called again while the processes
   /// live, because they may mount it later. `places` has looked at them, too.
   void look(std::span<const pid_t> pids, const RecordedPlaces& places);
-  /// Gives perf maps in the caller's /tmp that are named by the pid inside of a pid namespace the
-  /// names with the pid outside, because the next process with that pid inside would overwrite
-  /// them. A held process must have the file open, and be the only one that ever had; if another
-  /// one turns out to have it open, it gets its old name back. Returns whether it renamed any: then
-  /// look() and this have to be called again at once, for processes that opened it just before.
-  bool rename_maps();
-  /// Copies the files of held processes that were recorded and have ended. A file must be regular,
-  /// have one name, belong to the process's user or root, and not be older than the process. If
-  /// several processes wrote it, it is refused. Returns the number of copies.
-  std::size_t keep(NameKeeper& keeper, std::span<const ProcessInfo> processes) const;
+  /// Copies the files of held processes that were recorded and have ended, with their rights. A
+  /// file must be regular, have one name, belong to the process's user or root, and not be older
+  /// than the process. In the caller's /tmp the process must have written it, or it is lost; if
+  /// several processes wrote it at the same time, it is refused. Returns the number of copies.
+  std::size_t keep(NameKeeper& keeper, std::span<const ProcessInfo> processes,
+                   const RecordedPlaces& places) const;
 
  private:
   struct Held;
@@ -537,8 +570,9 @@ struct RemovedFiles {
 /// Removes files that exist only because of the recording: the perf-PID.map and
 /// jit-PID.dump in `tmp` that were copied or refused, such dumps in the working directories of
 /// processes, and files that a runtime leaves there. A file must be regular, have one link, not be
-/// older than the recording, and belong to this user, to one that its process ran as, or be one of
-/// `files`; its process must have ended, or be one of `asked`.
+/// older than the recording, and belong to a user that its process was seen as, or to this user if
+/// it was not seen; if it is named by the pid in a namespace, the process must have written it. The
+/// process must have ended, or be one of `asked`, and be able to remove the file itself.
 PERFMAP_API RemovedFiles remove_left_files(const LeftFiles& left, std::span<const KeptFile> files,
                                            std::span<const ProcessInfo> processes);
 
