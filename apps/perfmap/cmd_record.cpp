@@ -26,7 +26,6 @@
 #include "record_watch.hpp"
 #include "recording.hpp"
 #include "source.hpp"
-#include "users.hpp"
 
 namespace perfmap::app {
 namespace {
@@ -270,19 +269,6 @@ Result<void> check_targets(const RecordOptions& options, const std::vector<pid_t
   return check_off_cpu(options);
 }
 
-/// Whether a user can create files in the working directory; nothing if there is no such user.
-/// Groups other than the user's own do not count.
-std::optional<bool> user_can_write_here(const std::string& user) {
-  const std::optional<User> found = find_user(user);
-  if (!found) return std::nullopt;
-  struct stat here {};
-  if (::stat(".", &here) != 0) return false;
-  if (found->uid == 0) return true;
-  if (found->uid == here.st_uid) return (here.st_mode & S_IWUSR) != 0;
-  if (found->gid == here.st_gid) return (here.st_mode & S_IWGRP) != 0;
-  return (here.st_mode & S_IWOTH) != 0;
-}
-
 Result<NamingPlan> plan_for(const RecordOptions& options, RuntimeDirectory& runtime) {
   if (options.command.empty()) return NamingPlan();
   NamingRequest request;
@@ -291,7 +277,6 @@ Result<NamingPlan> plan_for(const RecordOptions& options, RuntimeDirectory& runt
   request.runtimes = *chosen_runtimes(options.runtime);
   request.directory = runtime.path();
   request.can_write = can_create_files_in(".");
-  request.can_write_as = user_can_write_here;
   const std::string tmp = roots_from_environment().tmp;
   request.can_map_tmp = can_map_code_in(tmp);
   request.can_write_tmp = can_create_files_in(tmp);
@@ -711,6 +696,12 @@ void print_summary(const Kept& kept, const Session& session, const std::string& 
                          (is_failure(kept) && finding.finding.id == "killed");
     if (finding.finding.severity == Severity::info || is_told) continue;
     console.warn(finding.finding.message);
+  }
+  for (const auto& [runtime, text] : session.plan.left_out) {
+    const bool matters = std::ranges::any_of(processes, [runtime](const auto* process) {
+      return process->runtime == runtime && process->unnamed_jit != 0;
+    });
+    if (matters) console.note(text);
   }
   const std::string end = was_interrupted() ? "" : text_of_end(end_of(session, kept));
   if (!is_failure(kept) && !end.empty()) console.note(end);

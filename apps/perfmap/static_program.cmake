@@ -36,7 +36,7 @@ if(NOT PERFMAP_CAN_LINK_STATICALLY)
 endif()
 
 # An archive, of which the linker takes what the program needs.
-set(loading "/(shared_library|users)\\.cpp\\.o$")
+set(loading "/shared_library\\.cpp\\.o$")
 add_library(perfmap_static_parts STATIC EXCLUDE_FROM_ALL)
 foreach(objects IN ITEMS perfmap_writer_objects perfmap_objects perfmap_objects_fast perfmap_profile_objects
     perfmap_profile_objects_fast perfmap_commands)
@@ -45,7 +45,7 @@ endforeach()
 set_target_properties(perfmap_static_parts PROPERTIES LINKER_LANGUAGE CXX)
 
 find_package(tl-expected REQUIRED)
-add_executable(perfmap_static_program ${PROJECT_SOURCE_DIR}/lib/profile/module/shared_library.cpp users.cpp
+add_executable(perfmap_static_program ${PROJECT_SOURCE_DIR}/lib/profile/module/shared_library.cpp
   $<TARGET_OBJECTS:perfmap_main>)
 set_target_properties(perfmap_static_program PROPERTIES
   OUTPUT_NAME perfmap-static LINK_DEPENDS_NO_SHARED ON)

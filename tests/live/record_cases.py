@@ -325,10 +325,14 @@ def logs_of_scripts_are_not_printed(cwd):
         done = run("record", "-o", f"{cwd}/{name}", "--", *command, cwd=f"{cwd}/closed" if name.startswith("user") else cwd)
         assert done.stdout == "done true\n", (command, done)
         check_named(totals(name, cwd, "node"), command)
-    # A script that says where it starts Node.js gets all names, also of regular expressions.
     match = "const s = 'ab1'.repeat(1e5), end = Date.now() + 500; while (Date.now() < end) s.replace(/[a-z]+([0-9])/g, '')"
-    done = run("record", "-o", "regexp1", "--", "sh", "-c", 'node -e "$0"', match, cwd=cwd)
-    assert any("[a-z]+([0-9])" in ";".join(frames) for frames, _ in stacks("regexp1", cwd)), done.stderr
+    own_log = "--no-logfile-per-isolate --logfile=+"
+    for name, command in {"regexp1": ["node", "-e", match], "regexp2": ["sh", "-c", f'node {own_log} -e "$0"', match],
+                          "regexp3": ["sh", "-c", 'node -e "$0"', match]}.items():
+        done = run("record", "-o", name, "--", *command, cwd=cwd)
+        has_names = any("[a-z]+([0-9])" in ";".join(frames) for frames, _ in stacks(name, cwd))
+        told = "regular expressions have no names" in done.stderr and own_log in done.stderr
+        assert has_names == (not told) == (name != "regexp3"), done.stderr
 
 
 def variables_of_scripts_are_one_line(cwd):

@@ -23,8 +23,6 @@ struct Launcher {
   /// An option with which it does not, in spite of "*".
   std::string_view keeps = {};
   std::string_view advice = {};  ///< what to do against that
-  /// Options with which it starts programs in another directory; "*": always, or that is unknown.
-  std::string_view moves = {};
 };
 
 /// Null for other programs.

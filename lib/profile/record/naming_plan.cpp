@@ -13,7 +13,6 @@
 #include "perfmap/profile/record.hpp"
 #include "perfmap/text.hpp"
 #include "record/launchers.hpp"
-#include "record/scripts.hpp"
 
 namespace perfmap {
 namespace {
@@ -56,6 +55,42 @@ std::string real_path(const std::string& path) {
   return ::realpath(path.c_str(), real.data()) != nullptr ? std::string(real.data()) : path;
 }
 
+/// The interpreter of a script, as its first line names it: of "#!/usr/bin/env -S node --x" it is
+/// "node". Empty for other files.
+std::string interpreter_of(const std::string& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  std::array<char, 256> begin = {};
+  const ssize_t size = file.is_open() ? ::read(file.get(), begin.data(), begin.size()) : 0;
+  if (size < 3) return {};
+  std::string_view line(begin.data(), static_cast<std::size_t>(size));
+  if (!line.starts_with("#!")) return {};
+  line = line.substr(2, line.find('\n') - 2);
+  bool is_env = false;
+  while (!line.empty()) {
+    const std::size_t start = line.find_first_not_of(" \t\r");
+    if (start == std::string_view::npos) break;
+    line.remove_prefix(start);
+    const std::string_view word = line.substr(0, line.find_first_of(" \t\r"));
+    line.remove_prefix(word.size());
+    const bool is_option = word.starts_with('-') || word.find('=') != std::string_view::npos;
+    if (is_env && is_option) continue;
+    if (base_name(word) != "env") return std::string(word);
+    is_env = true;
+  }
+  return {};
+}
+
+/// The runtime whose programs, or whose launcher, has this name; null if there is none.
+const RuntimeInfo* runtime_named(std::string_view path) noexcept {
+  if (const RuntimeInfo* const row = runtime_of_program(path)) return row;
+  const auto rows = all_runtimes();
+  const std::string_view name = base_name(path);
+  const auto found = std::ranges::find_if(rows, [name](const RuntimeInfo* row) {
+    return !name.empty() && (row->signs.launcher == name || row->started.program == name);
+  });
+  return found == rows.end() ? nullptr : *found;
+}
+
 /// A program of a runtime, and its file.
 struct Found {
   const RuntimeInfo* runtime = nullptr;
@@ -71,25 +106,21 @@ class CommandSearch {
     for (int i = 0; i < kMaxSteps && !program.empty(); ++i) program = step(program);
   }
 
-  Found own;                              ///< the program of a runtime
-  bool may_start_others = false;          ///< it is a script, or starts others
-  const Launcher* cleaned_by = nullptr;   ///< removes variables from the environment
-  CanCreate can_create = CanCreate::yes;  ///< what it starts
+  Found own;                             ///< the program of a runtime
+  bool may_start_others = false;         ///< it is a script, or starts others
+  bool is_launched = false;              ///< by another program, perhaps in another directory
+  bool changes_user = false;             ///< one of these starts it as another user
+  const Launcher* cleaned_by = nullptr;  ///< removes variables from the environment
 
  private:
   /// Returns the program to look at next.
   std::string step(const std::string& program);
   std::string after(const Launcher& launcher);
-  void note_word(const Launcher& launcher, const std::string& word, bool is_first);
-  bool note_user(const std::string& word);
   bool is_executable(const std::string& word) const;
   bool leads_on(const std::string& word) const;
 
-  void add(CanCreate one) { can_create = std::max(can_create, one); }
-
   const NamingRequest& request_;
-  std::size_t at_ = 0;      // in the command
-  bool is_script_ = false;  // a file that it names by "#!"
+  std::size_t at_ = 0;  // in the command
 };
 
 std::string CommandSearch::step(const std::string& program) {
@@ -103,18 +134,7 @@ std::string CommandSearch::step(const std::string& program) {
   }
   if (const Launcher* const launcher = find_launcher(path)) return after(*launcher);
   std::string interpreter = interpreter_of(path);
-  if (interpreter.empty()) {
-    add(CanCreate::unknown);
-    return {};
-  }
-  may_start_others = true;
-  is_script_ = true;
-  const Launcher* const shell = find_launcher(interpreter);
-  if (shell != nullptr && shell->starts == Starts::text) {
-    add(can_create_by_script(path, request_.environment));
-  } else if (runtime_named(interpreter) == nullptr) {
-    add(CanCreate::unknown);
-  }
+  may_start_others = may_start_others || !interpreter.empty();
   return interpreter;
 }
 
@@ -131,50 +151,23 @@ bool CommandSearch::leads_on(const std::string& word) const {
          !interpreter_of(path).empty();
 }
 
-/// Returns whether the word is the name or number of a user, also in "--reuid=app".
-bool CommandSearch::note_user(const std::string& word) {
-  if (!request_.can_write_as) return false;
-  const auto answer = request_.can_write_as(word.substr(word.find('=') + 1));
-  if (answer) add(*answer ? CanCreate::yes : CanCreate::no);
-  return answer.has_value();
-}
-
-/// What a word of such a launcher says. The first one may be a script: "sh FILE".
-void CommandSearch::note_word(const Launcher& launcher, const std::string& word, bool is_first) {
-  if (is_option_of(word, launcher.moves)) add(CanCreate::unknown);
-  if (launcher.starts == Starts::words) return;
-  struct stat status {};
-  const bool is_file = is_first && !is_script_ && launcher.starts == Starts::text &&
-                       ::stat(word.c_str(), &status) == 0 && S_ISREG(status.st_mode);
-  add(is_file ? can_create_by_script(word, request_.environment)
-              : can_create_by(word, request_.environment));
-}
-
 std::string CommandSearch::after(const Launcher& launcher) {
-  may_start_others = true;
+  may_start_others = is_launched = true;
+  changes_user = changes_user || launcher.starts == Starts::user;
   bool keeps = launcher.cleans != "*";
   bool cleans = !keeps;
   const std::vector<std::string>& words = request_.command;
-  bool knows_user = launcher.starts != Starts::user;
-  bool is_first = true;  // of the words that are no options
   std::string next;
   for (std::size_t i = at_ + 1; i < words.size(); ++i) {
     const std::string& word = words[i];
     cleans = cleans || is_option_of(word, launcher.cleans);
     keeps = keeps || is_option_of(word, launcher.keeps);
-    note_word(launcher, word, is_first);
-    is_first = is_first && word.starts_with('-') && !is_option_of(word, "-c");
-    knows_user = (launcher.starts == Starts::user && note_user(word)) || knows_user;
     // A user may have the name of a program: "su node -c ...".
     if (launcher.starts != Starts::words || !is_executable(word)) continue;
-    if (leads_on(word))
-      next = word;
-    else
-      add(CanCreate::unknown);
+    if (leads_on(word)) next = word;
     at_ = i;
     break;
   }
-  if (launcher.moves == "*" || !knows_user) add(CanCreate::unknown);
   if (cleans && (launcher.cleans != "*" || !keeps)) cleaned_by = &launcher;
   return next;
 }
@@ -210,8 +203,8 @@ constexpr std::string_view kWritten = "{dir}/written";
 
 class Planner {
  public:
-  Planner(const NamingRequest& request, CanCreate can_create)
-      : request_(request), can_create_(can_create) {}
+  Planner(const NamingRequest& request, const CommandSearch& search)
+      : request_(request), search_(search) {}
 
   /// `was_asked_for`: it is the command's runtime, or one that the user named, so the reason why
   /// nothing is set matters.
@@ -232,15 +225,13 @@ class Planner {
   void append_arguments(const RuntimeInfo& row);
   void note_interpreter(const RuntimeInfo& row);
   void note(const RuntimeInfo& row, const std::string& why) {
-    if (was_asked_for_) note_always(row, why);
-  }
-  void note_always(const RuntimeInfo& row, const std::string& why) {
+    if (!was_asked_for_) return;
     plan_.notes.push_back(std::string(row.guide.title) + ": names are not turned on, because " +
                           why);
   }
 
   const NamingRequest& request_;
-  const CanCreate can_create_;
+  const CommandSearch& search_;
   NamingPlan plan_;
   bool was_asked_for_ = true;
 };
@@ -268,30 +259,31 @@ std::optional<Version> Planner::version_of(const Found& found) {
 std::span<const StartVariable> Planner::variables_for(const RuntimeInfo& row,
                                                       const Version& version) {
   const StartedNaming& started = row.started;
-  // A program of another runtime may start it anywhere.
-  const bool is_found = row.runtime == plan_.runtime || plan_.runtime == Runtime::unknown;
-  const CanCreate can_create = is_found ? can_create_ : std::max(can_create_, CanCreate::unknown);
-  if (can_create == CanCreate::yes || started.read_only_variables.empty()) return started.variables;
+  if (started.read_only_variables.empty()) return started.variables;
+  const bool is_direct = row.runtime == plan_.runtime && !search_.is_launched;
   // V8 does not accept this option in a variable. It may name a file without a directory: "+".
-  const bool has_own_log = std::ranges::any_of(
-      request_.command, [](const std::string& word) { return word.starts_with("--logfile="); });
-  if (has_own_log) return started.variables;
-  const bool leaves_file =
-      !started.first_with_file.empty() && !(version < parse_version(started.first_with_file));
-  if (!leaves_file) return started.read_only_variables;
-  constexpr std::string_view kAdvice =
-      "(start it in another one, or with the options --no-logfile-per-isolate --logfile=+)";
-  if (can_create == CanCreate::unknown) {
-    plan_.notes.push_back(std::string(row.guide.title) +
-                          " prints a log on standard output if it is started in a directory in "
-                          "which it cannot create files " +
-                          std::string(kAdvice));
+  const bool has_own_log = std::ranges::any_of(request_.command, [](const std::string& word) {
+    return word.find("--logfile=") != std::string::npos;
+  });
+  if (has_own_log || (is_direct && request_.can_write)) return started.variables;
+  const std::string title(row.guide.title);
+  const std::string why =
+      "a log on standard output if it is started in a directory in which it cannot create files "
+      "(record it without another program that starts it, in a directory that it can write to, or "
+      "start it with the options --no-logfile-per-isolate --logfile=+)";
+  if (started.first_with_file.empty() || version < parse_version(started.first_with_file)) {
+    plan_.left_out.emplace_back(row.runtime, title +
+                                                 ": regular expressions have no names, because "
+                                                 "with the option for them it prints " +
+                                                 why);
+    return started.read_only_variables;
+  }
+  if (request_.can_write && !search_.changes_user) {
+    plan_.notes.push_back(title + " prints " + why);
     return started.variables;
   }
-  note_always(row,
-              "it would print a log on standard output, as it cannot create a file in its working "
-              "directory " +
-                  std::string(kAdvice));
+  plan_.left_out.emplace_back(row.runtime,
+                              title + ": names were not turned on, because it prints " + why);
   return {};
 }
 
@@ -374,7 +366,7 @@ void Planner::add(const Found& found, bool was_asked_for) {
 NamingPlan plan_naming(const NamingRequest& request) {
   const CommandSearch search(request);
   const Found& own = search.own;
-  Planner planner(request, request.can_write ? search.can_create : CanCreate::no);
+  Planner planner(request, search);
   if (own.runtime != nullptr) planner.set_runtime(own.runtime->runtime);
   if (search.cleaned_by != nullptr && !request.runtimes) {
     planner.note_cleaned(*search.cleaned_by);

@@ -53,6 +53,8 @@ struct NamingPlan {
   std::vector<std::string> arguments;
   /// Sentences for the user: what was not set, and why; what the program prints because of it.
   std::vector<std::string> notes;
+  /// What code of a runtime has no names, and what to do. Only of use if there is such code.
+  std::vector<std::pair<Runtime, std::string>> left_out;
   /// The runtime of the program; unknown for a program that may start others.
   Runtime runtime = Runtime::unknown;
   /// "fp", if that runtime requires it; empty: copies of the stack.
@@ -66,11 +68,8 @@ struct NamingRequest {
   /// a script of one, also behind programs such as nice(1), that is this runtime; if it is another
   /// script or a shell, all that are in PATH.
   std::optional<std::vector<Runtime>> runtimes = {};
-  std::string directory;  ///< absolute: see RuntimeDirectory
-  bool can_write = true;  ///< whether the program can create files in its working directory
-  /// The same for a user, by name or number, as whom the command is started; nothing if there is no
-  /// such user.
-  std::function<std::optional<bool>(const std::string& user)> can_write_as = {};
+  std::string directory;      ///< absolute: see RuntimeDirectory
+  bool can_write = true;      ///< whether the program can create files in its working directory
   bool can_map_tmp = true;    ///< whether files in /tmp can be mapped as code
   bool can_write_tmp = true;  ///< whether files can be created there
   /// Runs a program with these arguments, without the variables of its runtime, and returns what it
@@ -80,7 +79,10 @@ struct NamingRequest {
 };
 
 /// Sets nothing that the program's release would refuse, because a wrong option ends Node.js, Java,
-/// Ruby and Erlang. Reads the beginning of scripts, and runs programs to learn their version.
+/// Ruby and Erlang. Reads the first line of scripts, and runs programs to learn their version.
+/// Node.js with all names prints a log on standard output if it cannot create a file in its working
+/// directory, which is known only if it is the command itself. Else it gets an option without the
+/// log, or, as of a release that has none, a note.
 PERFMAP_API NamingPlan plan_naming(const NamingRequest& request);
 
 /// `environment` with the plan's variables, each replacing the variable of that name.
