@@ -23,6 +23,10 @@ struct FreeText {
 };
 using LibibertyText = std::unique_ptr<char, FreeText>;
 
+inline bool is_upper(char c) noexcept { return c >= 'A' && c <= 'Z'; }
+inline bool is_lower(char c) noexcept { return c >= 'a' && c <= 'z'; }
+inline bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+
 /// Appends a character, which must not be a surrogate and must be below 0x110000.
 void append_utf8(std::string& out, std::uint32_t point);
 
@@ -39,14 +43,12 @@ std::optional<std::string> demangle_rust_legacy(std::string_view name);
 /// "$2b" for characters that assemblers do not accept. Nothing for other names.
 std::optional<std::string> demangle_ocaml(std::string_view name);
 
-/// D's names (libiberty).
-std::optional<std::string> demangle_d(std::string_view name);
-
 /// Whether libiberty can demangle this C++ name within bounds. A few hundred bytes can expand to
 /// gigabytes, because each reference may stand for everything before it. O(n log n).
 bool is_reasonable_cxx_name(std::string_view name);
 
-/// False for names that demangle() leaves alone; does not read the whole name.
+/// False for names that demangle() leaves alone, also for D's: libiberty's parser of them backtracks
+/// without a limit, so some names of 100 bytes would take years. Does not read the whole name.
 bool may_be_mangled(std::string_view name) noexcept;
 
 /// Demangled names of symbols by id, each made once and cached. Thread-safe; a cached name is found

@@ -13,9 +13,6 @@ namespace {
 
 constexpr std::size_t kMaxText = std::size_t{64} << 10;
 
-bool is_upper(char c) noexcept { return c >= 'A' && c <= 'Z'; }
-bool is_lower(char c) noexcept { return c >= 'a' && c <= 'z'; }
-bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
 }  // namespace
 

@@ -130,39 +130,9 @@ TEST_CASE("OCaml names have dots between their parts", "[demangle]") {
   CHECK_FALSE(demangle("caml"));
 }
 
-TEST_CASE("D names are demangled", "[demangle]") {
-  CHECK(demangled("_D4core6memory2GC6mallocFNbkkxC8TypeInfoZPv") ==
-        "core.memory.GC.malloc(uint, uint, const(TypeInfo))");
-  CHECK(demangled("_D8demangle4testPFLAiYi") == "demangle.test");
-  CHECK(demangled("_Dmain") == "D main");
-  CHECK_FALSE(demangle("_D6system"));
-  CHECK_FALSE(demangle("_Draw"));
-  CHECK_FALSE(demangle("_D"));
-  CHECK_FALSE(demangle("_D4main3foo" + std::string(2000, 'A') + "i"));
-  CHECK_FALSE(demangle("_D4main3fooF" + std::string(100, 'Q') + "Zi"));
-}
-
-TEST_CASE("back references in D names to names and plain types are unlimited", "[demangle]") {
-  CHECK(demangled(
-            "_D3std9exception__T11doesPointToTSQBg3net4curl4CurlTSQBzQtQr3FTP4ImplTvZQCbFNaNbNiNe"
-            "KxSQDhQCbQCaQByKxSQDwQCqQCpQBzQByZb") ==
-        "std.exception.doesPointTo!(std.net.curl.Curl, std.net.curl.FTP.Impl, void).doesPointTo("
-        "ref const(std.net.curl.Curl), ref const(std.net.curl.FTP.Impl))");
-  CHECK(demangled(
-            "_D3std5regex8internal12backtracking__T5ctSubTAyaTQeTQhTQkTQnZQxFNaNbNeQzQBbQBeQBhQBkQ"
-            "BnZQBr")
-            .starts_with("std.regex.internal.backtracking.ctSub!(immutable(char)[], immutable("));
-}
-
-TEST_CASE("D names that take long to read are not demangled", "[demangle][hostile]") {
-  // Each part may be parameters. If the last one is not, each is parsed again as something else.
-  const std::string parts[] = {"WS2HD", "FS1a", "3__TViC", "S23__T3__T", "1bVC", "HQHQb"};
-  for (const std::string& part : parts) {
-    std::string name = "_D1a";
-    while (name.size() < 400) name += part;
-    CHECK_FALSE(demangle(name + "ZZZZ"));
-    CHECK_FALSE(demangle(name + "YASZZZZ"));
-  }
+TEST_CASE("D names stay mangled", "[demangle]") {
+  CHECK_FALSE(demangle("_D4core6memory2GC6mallocFNbkkxC8TypeInfoZPv"));
+  CHECK_FALSE(demangle("_Dmain"));
 }
 
 TEST_CASE("names of JIT code are demangled if the whole name is mangled", "[demangle]") {

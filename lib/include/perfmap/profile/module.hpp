@@ -16,7 +16,7 @@
 
 namespace perfmap {
 
-/// A symbol's name in the language of its source: C++ (Itanium), Rust, D and OCaml. Nothing if it
+/// A symbol's name in the language of its source: C++ (Itanium), Rust and OCaml. Nothing if it
 /// is not mangled, if the mangling is unknown, or if the result would be unreasonably long. A
 /// suffix after '@' (a version, "plt") does not change. Time and memory are bounded for any name.
 /// From any thread.
