@@ -314,7 +314,6 @@ class AnnotationJson {
   SourceText& source_;
 };
 
-Failure failure(Errc code, std::string why) { return Failure({code, std::move(why), 0, {}}); }
 
 /// Prints functions with their samples, one a line.
 void list_candidates(const std::vector<MatchedFunction>& matches, const Console& console) {
@@ -335,10 +334,10 @@ Result<MatchedFunction> take_part(MatchedFunction&& match, const std::string& qu
                                   const Console& console) {
   const std::string name = "'" + one_line(match.name, true) + "'";
   if (match.self == 0) {
-    return failure(Errc::not_found,
-                   "no function with samples is named '" + query +
-                       "'; it may have been inlined. The only name that contains this text is " +
-                       name + ", which has no samples of its own: give the whole name to see it");
+    return Failure({Errc::not_found,
+                    "no function with samples is named '" + query +
+                        "'; it may have been inlined. The only name that contains this text is " +
+                        name + ", which has no samples of its own: give the whole name to see it"});
   }
   console.note("no function is named '" + query + "': this is " + name);
   return std::move(match);
@@ -355,14 +354,14 @@ Result<MatchedFunction> choose(std::vector<MatchedFunction> matches, const std::
     return std::move(matches.front());
   }
   if (matches.empty()) {
-    return failure(Errc::not_found,
-                   "no sample is in a function whose name contains '" + query +
-                       "'; it may have been inlined ('perfmap stacks' prints all names)");
+    return Failure(
+        {Errc::not_found, "no sample is in a function whose name contains '" + query +
+                              "'; it may have been inlined ('perfmap stacks' prints all names)"});
   }
   list_candidates(matches, console);
-  return failure(
-      Errc::invalid_argument,
-      "'" + query + "' matches " + counted(matches.size(), "function") + ": name one of them");
+  return Failure(
+      {Errc::invalid_argument,
+       "'" + query + "' matches " + counted(matches.size(), "function") + ": name one of them"});
 }
 
 /// The versions that are printed: with --at those of that time.
@@ -375,8 +374,8 @@ Result<void> add_versions(const AnnotateOptions& options, const FunctionSamples&
       found.versions.push_back(std::move(version));
   }
   if (!found.versions.empty()) return {};
-  return failure(Errc::not_found, "no version of '" + found.function.name +
-                                      "' with samples existed at " + options.at_text + " s");
+  return Failure({Errc::not_found, "no version of '" + found.function.name +
+                                       "' with samples existed at " + options.at_text + " s"});
 }
 
 /// Opens a disassembler for each machine that versions have code of. If the user asked for --asm or
@@ -392,9 +391,9 @@ Result<void> add_disassemblers(const AnnotateOptions& options, Annotation& found
         first.kind == FrameKind::jit
             ? reason_for_no_lines({.name = first.name, .kind = first.kind}, {})
             : "";
-    return failure(Errc::not_found, "the instructions of '" + found.function.name +
-                                        "' are unknown: " + first.no_code +
-                                        (advice.empty() ? "" : "; " + advice));
+    return Failure({Errc::not_found, "the instructions of '" + found.function.name +
+                                         "' are unknown: " + first.no_code +
+                                         (advice.empty() ? "" : "; " + advice)});
   }
   std::string told;
   std::vector<std::pair<CodeMachine, std::shared_ptr<const Disassembler>>> machines;

@@ -52,7 +52,7 @@ Result<InjectOptions> options_of(const Options& options, const Recording& record
   inject.open_module = open_recorded_modules(cache, recording, *jit);
   inject.open_dump = open_recorded_dump(recording, *std::move(jit), refused);
   for (const std::string& path : options.dumps) {
-    const Error no_dump{Errc::bad_format, path + " is not a jitdump", 0, {}};
+    const Error no_dump{Errc::bad_format, path + " is not a jitdump"};
     const StreamCheck check = [no_dump](std::string_view begin) -> Result<StreamStart> {
       const bool is_dump = detect_kind(begin) == SourceKind::jitdump;
       return is_dump ? Result<StreamStart>(StreamStart::accepted) : Failure(no_dump);

@@ -99,8 +99,7 @@ Result<LintSource> open_lint_file_again(const Input& was, const SourceOptions& o
   const bool is_other = input->facts().uid != was.facts().uid ||
                         ((input->facts().mode ^ was.facts().mode) & kReaders) != 0;
   if (is_other)
-    return Failure(
-        {Errc::refused, was.name() + " was replaced by another file after it was read", 0, {}});
+    return Failure({Errc::refused, was.name() + " was replaced by another file after it was read"});
   Result<OpenedInput> opened = as_opened(*std::move(input), options, false);
   if (!opened) return Failure(std::move(opened.error()));
   return lint_source_of(*std::move(opened), options);
@@ -215,7 +214,7 @@ void note_left_out(const Console& console, std::uint64_t lines) {
 
 Result<void> commit_whole(OutputFile& out, const Input& input) {
   if (!input.was_truncated()) return out.commit();
-  return Failure({Errc::io, input.name() + " was truncated while it was read", 0, {}});
+  return Failure({Errc::io, input.name() + " was truncated while it was read"});
 }
 
 Result<void> rewrite(const Map& map, const Console& console) {
@@ -254,7 +253,7 @@ Result<bool> fix_map(const Map& map, const Diagnostics& found, const FixOptions&
   }
   if (!text && !mode) return false;
   if (const auto why = objection_to_rewriting(map.input(), options.force)) {
-    return Failure({Errc::refused, *why, 0, {}});
+    return Failure({Errc::refused, *why});
   }
   Result<void> done = mode ? take_write_rights(map.input()) : Result<void>();
   if (done && text) done = rewrite(map, console);
@@ -276,7 +275,7 @@ Result<bool> fix_dump(const Jitdump& dump, const Diagnostics& found, const FixOp
   if (!wants_new_text(found)) return false;
   if (options.diff) return print_changes(dump, console);
   if (const auto why = objection_to_rewriting(dump.input(), options.force)) {
-    return Failure({Errc::refused, *why, 0, {}});
+    return Failure({Errc::refused, *why});
   }
   const std::string fixed = fixed_dump(dump);
   if (fixed == dump.bytes()) {
@@ -355,7 +354,7 @@ Result<void> check_recording(const std::string& path, std::span<const LintedFile
     others = lint_recording(*recording, files);
   }
   if (recording->input().was_truncated()) {
-    return Failure({Errc::io, path + " was truncated while it was read", 0, {}});
+    return Failure({Errc::io, path + " was truncated while it was read"});
   }
   for (const std::size_t other : others) {
     console.note(files[other].input().name() + " names no sample of " + path +

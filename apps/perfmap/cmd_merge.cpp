@@ -60,9 +60,7 @@ Result<void> check_lines(const MergeOptions& options) {
     return Failure({Errc::unsupported,
                     source.text + " is " + with_article(kind) +
                         ", which --check and --keep do not support" +
-                        (kind == SourceKind::jitdump ? " ('perfmap lint' checks jitdumps)" : ""),
-                    0,
-                    {}});
+                        (kind == SourceKind::jitdump ? " ('perfmap lint' checks jitdumps)" : "")});
   }
   return {};
 }
@@ -108,8 +106,7 @@ constexpr std::span kSuffixes = std::span(kMapSuffixes).first<3>();
 
 Result<void> choose_target(MergeOptions& options, const Console& console) {
   if (options.check && !options.to.empty()) {
-    return Failure(
-        {Errc::invalid_argument, "--check writes nothing, so --to has no effect", 0, {}});
+    return Failure({Errc::invalid_argument, "--check writes nothing, so --to has no effect"});
   }
   if (options.check) return {};
   if (!options.keep) {

@@ -59,7 +59,7 @@ std::string plain(std::string_view text) { return one_line(text, false); }
 /// One word of a line.
 std::string cell_text(std::string_view text) { return text.empty() ? "-" : plain(text); }
 
-Error invalid(std::string why) { return {Errc::invalid_argument, std::move(why), 0, {}}; }
+Error invalid(std::string why) { return {Errc::invalid_argument, std::move(why)}; }
 
 /// A log may begin in the middle of a section, with any text. Fails for kinds that are never logs.
 Result<void> check_kind(std::string_view text, const std::string& name) {
@@ -121,7 +121,7 @@ class LogSource {
     profile.finish();
     if (!*any || profile.has_sections()) return {};
     return Failure(
-        {Errc::bad_format, name_ + " is not a PyPy log: no line begins or ends a section", 0, {}});
+        {Errc::bad_format, name_ + " is not a PyPy log: no line begins or ends a section"});
   }
 
  private:
@@ -142,7 +142,7 @@ class LogSource {
     read_pypylog(*input_, profile,
                  [&](std::uint64_t position) { progress.done(position, text().size()); });
     if (!input_->was_truncated()) return !text().empty();
-    return Failure({Errc::io, name_ + " was truncated while it was read", 0, {}});
+    return Failure({Errc::io, name_ + " was truncated while it was read"});
   }
 
   Result<bool> feed_blocks(LoopProfile& profile, Progress& progress) {
@@ -172,7 +172,7 @@ class LogSource {
       if (block->empty()) break;
       bytes += *block;
       if (bytes.size() <= kMaxExpandedBytes) continue;
-      return Failure({Errc::too_large, "cannot read " + name_ + ": unpack it first", 0, {}});
+      return Failure({Errc::too_large, "cannot read " + name_ + ": unpack it first"});
     }
     Result<Input> input = expanded(Input::from_text(std::move(bytes), name_));
     if (!input) return Failure(std::move(input.error()));
@@ -572,7 +572,7 @@ Result<void> write_answer(const Reading& read) {
   if (!options.annotate.empty()) {
     const std::uint32_t loop = read.profile.loops().find(options.annotate);
     if (loop == CompiledLoop::kNone) {
-      return Failure({Errc::not_found, names_instead(options.annotate, read.profile), 0, {}});
+      return Failure({Errc::not_found, names_instead(options.annotate, read.profile)});
     }
     Annotation(loop, read).write();
   } else if (options.format == "json") {

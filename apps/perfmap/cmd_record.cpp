@@ -92,11 +92,8 @@ Result<std::optional<std::vector<Runtime>>> chosen_runtimes(const std::string& t
       for (const RuntimeInfo* const row : rows) {
         if (row->started.exists()) known += " " + std::string(process_word(row->runtime));
       }
-      return Failure(
-          {Errc::invalid_argument,
-           "--runtime: '" + std::string(word) + "' is not auto, none or a list of:" + known,
-           0,
-           {}});
+      return Failure({Errc::invalid_argument, "--runtime: '" + std::string(word) +
+                                                  "' is not auto, none or a list of:" + known});
     }
     chosen.push_back((*found)->runtime);
   }
@@ -142,9 +139,7 @@ Result<Target> target_of(const RecordOptions& options, int attempt) {
   for (const std::string_view other : {".tar", ".tar.gz", ".tgz", ".tar.xz", ".zip"}) {
     if (!name.ends_with(other)) continue;
     return Failure({Errc::invalid_argument,
-                    "cannot create " + name + ": archives end in " + std::string(kArchiveSuffix),
-                    0,
-                    {}});
+                    "cannot create " + name + ": archives end in " + std::string(kArchiveSuffix)});
   }
   target.directory = std::move(name);
   if (target.archive.empty()) return target;
@@ -154,7 +149,7 @@ Result<Target> target_of(const RecordOptions& options, int attempt) {
     const Result<OutputPlace> place = OutputPlace::find(file, OutputPlace::Last::kept);
     if (!place) return Failure(place.error());
     if (place->existing() == nullptr) continue;
-    return Failure({Errc::refused, "cannot create " + file + ": it exists", 0, {}});
+    return Failure({Errc::refused, "cannot create " + file + ": it exists"});
   }
   return target;
 }
@@ -197,9 +192,7 @@ struct Session {
   Watched watched = {};
 };
 
-Result<void> invalid(std::string why) {
-  return Failure({Errc::invalid_argument, std::move(why), 0, {}});
-}
+Result<void> invalid(std::string why) { return Failure({Errc::invalid_argument, std::move(why)}); }
 
 std::string check_not_empty(const std::string& text) {
   return text.empty() ? "the name of the directory is empty" : "";
@@ -239,11 +232,8 @@ Result<void> check_off_cpu(const RecordOptions& options) {
                                                     "/dev/null", "--",        "true"};
   if (!options.off_cpu) return {};
   if (output_of(options.perf, kTry).find("ignored") == std::string::npos) return {};
-  return Failure({Errc::unsupported,
-                  "cannot record with --off-cpu: " + options.perf +
-                      " was built without BPF programs, and would ignore it",
-                  0,
-                  {}});
+  return Failure({Errc::unsupported, "cannot record with --off-cpu: " + options.perf +
+                                         " was built without BPF programs, and would ignore it"});
 }
 
 Result<void> check_program(const std::string& program) {
@@ -254,7 +244,7 @@ Result<void> check_program(const std::string& program) {
                           : !exists || program.find('/') == program.npos
                               ? "no such program"
                               : "it is not an executable file";
-  return Failure({Errc::not_found, "cannot run " + program + ": " + why, 0, {}});
+  return Failure({Errc::not_found, "cannot run " + program + ": " + why});
 }
 
 Result<void> check_targets(const RecordOptions& options, const std::vector<pid_t>& pids) {
@@ -765,7 +755,7 @@ Result<std::string> write_page(const Session& session, const Target& target,
   ::close(here);
   ::umask(before);
   if (done) return page;
-  return Failure({Errc::io, "cannot write " + page, 0, {}});
+  return Failure({Errc::io, "cannot write " + page});
 }
 
 /// The archive in the place of the directory.

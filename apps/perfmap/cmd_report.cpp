@@ -79,16 +79,14 @@ Result<void> check_label(const ReportOptions& options) {
   return Failure({Errc::invalid_argument,
                   "--by label:" + one_line(options.label, true) +
                       " needs --recordings with that label; recordings themselves have only " +
-                      recorded_label_names(),
-                  0,
-                  {}});
+                      recorded_label_names()});
 }
 
 /// Fails if there is a baseline, and an option that says what to print of one recording; or the
 /// other way round.
 Result<void> check_comparison(const ReportOptions& options) {
   const auto fail = [](const std::string& why) -> Result<void> {
-    return Failure({Errc::invalid_argument, why, 0, {}});
+    return Failure({Errc::invalid_argument, why});
   };
   const bool is_one = options.baselines.empty();
   if (is_one && options.format == "github") return fail("--format github needs --baseline");
@@ -110,7 +108,7 @@ Result<void> check_comparison(const ReportOptions& options) {
 /// Fails if the options contradict each other.
 Result<void> check_options(const ReportOptions& options) {
   const auto fail = [](const std::string& why) -> Result<void> {
-    return Failure({Errc::invalid_argument, why, 0, {}});
+    return Failure({Errc::invalid_argument, why});
   };
   const std::string tree = options.callers.empty() ? "--callees" : "--callers";
   if (has_trees(options) && options.format == "csv") {
@@ -164,7 +162,7 @@ Result<std::vector<std::uint32_t>> find_rows(const ProfileReport& report, const 
                                              const Console& console) {
   if (name.empty() || report.events().empty()) return {};
   const auto fail = [](const std::string& why) {
-    return Failure(Error{Errc::invalid_argument, why, 0, {}});
+    return Failure(Error{Errc::invalid_argument, why});
   };
   std::vector<std::uint32_t> rows = report.find(name);
   const bool is_function = report.options().by == ReportBy::function;

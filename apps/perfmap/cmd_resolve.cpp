@@ -533,10 +533,8 @@ Result<ScriptSources> ScriptSources::open(const std::vector<Source>& sources,
   script.overlap_ = overlap;
   if (sources.empty()) return script;
   if (reads_stdin(sources)) {
-    return Failure({Errc::invalid_argument,
-                    "standard input is the perf script text and cannot be a source",
-                    0,
-                    {}});
+    return Failure(
+        {Errc::invalid_argument, "standard input is the perf script text and cannot be a source"});
   }
   Result<SourceFiles> opened = open_source_files(sources, options, console);
   if (!opened) return Failure(std::move(opened.error()));
@@ -624,7 +622,7 @@ ExitCode resolve_script(const ResolveOptions& options, const Console& console) {
 /// Fails unless there are addresses, or one "-" in their place, and sources.
 Result<void> check_addresses(const ResolveOptions& options) {
   const auto fail = [](const std::string& why) -> Result<void> {
-    return Failure({Errc::invalid_argument, why, 0, {}});
+    return Failure({Errc::invalid_argument, why});
   };
   const std::vector<std::string>& addresses = options.addresses;
   if (addresses.empty()) {

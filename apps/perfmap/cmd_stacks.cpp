@@ -292,18 +292,15 @@ void write_table(const StacksOptions& options, const StackStatistics& statistics
 Result<void> check_not_terminal(const StacksOptions& options, std::string_view format,
                                 const Console& console) {
   if (options.output != "-" || !console.out_is_terminal()) return {};
-  return Failure(
-      Error{Errc::invalid_argument,
-            "cannot write format " + std::string(format) + " to a terminal: name a file with -o",
-            0,
-            {}});
+  return Failure(Error{Errc::invalid_argument, "cannot write format " + std::string(format) +
+                                                   " to a terminal: name a file with -o"});
 }
 
 /// Fails if the options contradict each other.
 Result<void> check_options(const StacksOptions& options, StackFormat format,
                            const Console& console) {
   const auto fail = [](const std::string& why) -> Result<void> {
-    return Failure({Errc::invalid_argument, why, 0, {}});
+    return Failure({Errc::invalid_argument, why});
   };
   const Result<void> checked = check_recorded_options(options);
   if (!checked) return checked;
@@ -327,7 +324,7 @@ constexpr std::string_view kOneWithOne =
 /// Fails if there is a baseline, and an option that needs one recording.
 Result<void> check_comparison(const StacksOptions& options, StackFormat format) {
   const auto fail = [](const std::string& why) -> Result<void> {
-    return Failure({Errc::invalid_argument, why, 0, {}});
+    return Failure({Errc::invalid_argument, why});
   };
   if (!StackComparison::supports(format)) {
     return fail("--baseline supports only folded, html and jsonl: a stack of " + options.format +
@@ -478,7 +475,7 @@ bool supports_labels(StackFormat format) {
 Result<void> check_merged(const StacksOptions& options, StackFormat format,
                           const Console& console) {
   const auto fail = [](const std::string& why) -> Result<void> {
-    return Failure({Errc::invalid_argument, why, 0, {}});
+    return Failure({Errc::invalid_argument, why});
   };
   if (!options.baselines.empty()) return fail(std::string(kOneWithOne));
   const std::array refused = {std::pair(options.stats, "--stats"),

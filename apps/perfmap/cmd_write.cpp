@@ -69,8 +69,7 @@ Result<JitdumpWriter> open_jitdump(const AppendOptions& options, const AppendTar
 Result<WriteTarget> WriteTarget::open(const AppendOptions& options, bool jitdump, NameOf names_of,
                                       std::size_t buffer_bytes, const Console& console) {
   if (jitdump && goes_to_terminal(options, console)) {
-    return Failure(
-        {Errc::refused, "cannot write a jitdump to a terminal: name a file with -o", 0, {}});
+    return Failure({Errc::refused, "cannot write a jitdump to a terminal: name a file with -o"});
   }
   Result<AppendTarget> target = find_target(options, jitdump ? kDumpName : kMapName, console);
   if (!target) return Failure(std::move(target.error()));
@@ -205,11 +204,8 @@ Result<std::optional<Input>> read_code(const std::string& path, std::uint64_t si
   Result<Input> input = Input::open(path, policy);
   if (!input) return Failure(std::move(input).error());
   if (input->text().size() == size) return *std::move(input);
-  return Failure({Errc::invalid_argument,
-                  path + " has " + std::to_string(input->text().size()) + " bytes, but SIZE is " +
-                      std::to_string(size),
-                  0,
-                  {}});
+  return Failure({Errc::invalid_argument, path + " has " + std::to_string(input->text().size()) +
+                                              " bytes, but SIZE is " + std::to_string(size)});
 }
 
 ExitCode write_one(const WriteOptions& options, const Console& console) {

@@ -269,8 +269,7 @@ Result<void> check_output(const std::string& output, const std::vector<OpenedInp
 }
 
 Error refused(const std::string& name, const std::string& what) {
-  return {
-      Errc::unsupported, name + " is " + what + ": only a jitdump has code for an ELF file", 0, {}};
+  return {Errc::unsupported, name + " is " + what + ": only a jitdump has code for an ELF file"};
 }
 
 /// The last dump of a process; any other source opens as one input.
@@ -406,7 +405,7 @@ bool is_json(const ConvertOptions& options) {
 /// Options that the target does not have.
 Result<void> check_options(const ConvertOptions& options) {
   const auto refuse = [](const std::string& text) -> Result<void> {
-    return Failure({Errc::invalid_argument, text, 0, {}});
+    return Failure({Errc::invalid_argument, text});
   };
   if (options.to.empty())
     return refuse(

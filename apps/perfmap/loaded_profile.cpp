@@ -227,7 +227,7 @@ void add_normalize(CommandOptions& command, ComparisonOptions& comparing, Option
 Result<void> check_compared(const RecordedStacksOptions& options,
                             std::span<const std::string> others) {
   const auto fail = [](const std::string& why) -> Result<void> {
-    return Failure({Errc::invalid_argument, why, 0, {}});
+    return Failure({Errc::invalid_argument, why});
   };
   if (!options.sources.empty()) {
     return fail("--baseline does not support further sources: the recordings have other processes");

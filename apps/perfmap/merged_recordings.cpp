@@ -21,9 +21,7 @@
 namespace perfmap::app {
 namespace {
 
-Failure invalid(const std::string& why) {
-  return Failure(Error{Errc::invalid_argument, why, 0, {}});
-}
+Failure invalid(const std::string& why) { return Failure(Error{Errc::invalid_argument, why}); }
 
 bool has_value(std::string_view label) { return label.find('=') != std::string_view::npos; }
 
@@ -111,10 +109,10 @@ Result<void> check_output(const std::string& output, const std::vector<std::stri
   const auto is_it = [&](const std::string& path) { return file_id(path) == written; };
   const std::string shown = "cannot write to " + one_line(output, true);
   if (std::ranges::any_of(lists, is_it)) {
-    return Failure(Error{Errc::refused, shown + ": it is the list of --recordings", 0, {}});
+    return Failure(Error{Errc::refused, shown + ": it is the list of --recordings"});
   }
   if (std::ranges::none_of(recordings, is_it, &ListedRecording::path)) return {};
-  return Failure(Error{Errc::refused, shown + ": it is one of the recordings", 0, {}});
+  return Failure(Error{Errc::refused, shown + ": it is one of the recordings"});
 }
 
 /// Fails if standard input would be read twice.

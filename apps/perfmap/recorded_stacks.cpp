@@ -331,7 +331,7 @@ std::string note_of_inlining(const FrameFunction& function, const Recording& rec
 
 Result<void> check_recorded_options(const RecordedStacksOptions& options) {
   const auto fail = [](const std::string& why) -> Result<void> {
-    return Failure({Errc::invalid_argument, why, 0, {}});
+    return Failure({Errc::invalid_argument, why});
   };
   const StackFilter& filter = options.stacks.filter;
   if (filter.to < filter.from) {

@@ -79,7 +79,7 @@ Result<void> select_processes(Source& recording, const std::vector<pid_t>& pids,
   const bool has_any = std::ranges::any_of(
       pids, [&](pid_t pid) { return std::ranges::find(*named, pid) != named->end(); });
   const auto failed = [&](const std::string& why) {
-    return Failure({Errc::invalid_argument, recording.shown + why, 0, {}});
+    return Failure({Errc::invalid_argument, recording.shown + why});
   };
   if (words.recorded == Recorded::memory && pids.size() == 1) {
     missing.clear();
@@ -112,9 +112,7 @@ Result<void> use_recordings(std::vector<Source>& sources, const SourceWords& wor
   }
   if (!missing.empty() && missing.size() < pids.size()) {
     return Failure({Errc::invalid_argument,
-                    "no recording has a perf map or jitdump of process " + listed(missing),
-                    0,
-                    {}});
+                    "no recording has a perf map or jitdump of process " + listed(missing)});
   }
   std::erase_if(sources, [](const Source& source) { return source.as == Source::As::pid; });
   return {};
@@ -167,10 +165,9 @@ void add_process(CommandOptions& command, std::vector<pid_t>& pids) {
 
 Result<void> check_process(const std::vector<pid_t>& pids) {
   if (pids.size() == 1) return {};
-  return Failure({Errc::invalid_argument,
-                  "expected one PID" + (pids.empty() ? "" : "; got " + std::to_string(pids.size())),
-                  0,
-                  {}});
+  return Failure(
+      {Errc::invalid_argument,
+       "expected one PID" + (pids.empty() ? "" : "; got " + std::to_string(pids.size()))});
 }
 
 Error with_rights_advice(Error error, const std::string& command) {
@@ -187,7 +184,7 @@ Result<void> check_number(const std::vector<Source>& sources, std::size_t least,
                                          : "expected " + std::to_string(least) + " SOURCES";
   text += is_one ? ": a path, '-' or a pid" : ": paths, '-' or pids";
   if (!sources.empty()) text += "; got " + std::to_string(sources.size());
-  return Failure({Errc::invalid_argument, text, 0, {}});
+  return Failure({Errc::invalid_argument, text});
 }
 
 Roots roots_from_environment() {
@@ -202,7 +199,7 @@ Result<void> check_directories(std::initializer_list<std::string> directories) {
     std::error_code error;
     if (path.empty() || std::filesystem::is_directory(path, error)) continue;
     if (!error) error = std::make_error_code(std::errc::not_a_directory);
-    return Failure(Error{Errc::not_found, "cannot open " + path + ": " + error.message(), 0, {}});
+    return Failure(Error{Errc::not_found, "cannot open " + path + ": " + error.message()});
   }
   return {};
 }

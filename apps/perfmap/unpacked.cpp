@@ -161,7 +161,7 @@ Result<std::string> Unpacked::make(const std::string& path) {
   if (kept == nullptr) throw std::bad_alloc();
   if (!add(kept)) {
     std::free(kept);
-    return Failure({Errc::too_large, "cannot unpack " + path + ": too many archives", 0, {}});
+    return Failure({Errc::too_large, "cannot unpack " + path + ": too many archives"});
   }
   if (::mkdtemp(kept) == nullptr) {
     return with_remedy(

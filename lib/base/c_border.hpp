@@ -27,7 +27,7 @@ inline perfmap_status report(const Result<void>& result, perfmap_error* out) noe
 
 /// For an argument that the function does not take, such as "path: NULL".
 inline perfmap_status invalid(const char* message, perfmap_error* out) {
-  return report(Error{Errc::invalid_argument, message, 0, {}}, out);
+  return report(Error{Errc::invalid_argument, message}, out);
 }
 
 /// Runs `body` and turns exceptions into a status. All C functions that may throw use it. `given`
@@ -42,11 +42,11 @@ perfmap_status guard(perfmap_error* out, Body body, const Structs*... given) noe
     }
     return body();
   } catch (const std::bad_alloc&) {
-    return report(Error{Errc::no_memory, "out of memory", 0, {}}, out);
+    return report(Error{Errc::no_memory, "out of memory"}, out);
   } catch (const std::exception& bug) {
-    return report(Error{Errc::internal, bug.what(), 0, {}}, out);
+    return report(Error{Errc::internal, bug.what()}, out);
   } catch (...) {  // thrown by a caller's visitor
-    return report(Error{Errc::internal, "unknown exception", 0, {}}, out);
+    return report(Error{Errc::internal, "unknown exception"}, out);
   }
 }
 

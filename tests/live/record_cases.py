@@ -510,7 +510,7 @@ def full_file_systems_are_named(cwd):
 
 
 def files_of_daemons_are_named(cwd):
-    done = run("record", "-o", "daemon1", "--", "sh", "-c", "setsid node hot.js 60 > /dev/null 2>&1 & echo $!; until grep -qs hot50 /tmp/perf-$!.map; do sleep 0.1; done", cwd=cwd)
+    done = run("record", "-o", "daemon1", "--", "sh", "-c", "setsid node --perf-basic-prof hot.js 60 > /dev/null 2>&1 & echo $!; until grep -qs hot50 /tmp/perf-$!.map; do sleep 0.1; done", cwd=cwd)
     pid = int(done.stdout)
     log, = pathlib.Path(cwd).glob(f"isolate-*-{pid}-v8.log")
     assert re.search(rf"2 files stay, because processes that go on use them: /tmp/perf-{pid}\.map \(process {pid}\), \S*/{log.name} \(process {pid}\)\n",

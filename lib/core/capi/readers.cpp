@@ -23,9 +23,7 @@ namespace {
 /// Compressed data and other formats would parse as maps of garbage.
 perfmap::Error wrong_kind(const std::string& name, perfmap::SourceKind kind) {
   return {perfmap::Errc::unsupported,
-          name + " is " + std::string(to_string(kind)) + " data, not a perf map",
-          0,
-          {}};
+          name + " is " + std::string(to_string(kind)) + " data, not a perf map"};
 }
 
 perfmap_status hand_out(perfmap::Result<perfmap::Input> input, perfmap::Map::Options options,
@@ -59,7 +57,7 @@ perfmap_status perfmap_map_open_pid(int32_t pid, perfmap_map** out, perfmap_erro
   return guard(error, [&]() -> perfmap_status {
     if (pid <= 0) {
       const std::string message = std::to_string(pid) + " is not a process ID";
-      return report(perfmap::Error{perfmap::Errc::invalid_argument, message, 0, {}}, error);
+      return report(perfmap::Error{perfmap::Errc::invalid_argument, message}, error);
     }
     return hand_out(perfmap::find_process_map(pid), {.growing = perfmap::process_lives(pid)}, out,
                     error);
@@ -336,9 +334,7 @@ perfmap_status perfmap_timeline_open(const char* path, perfmap_timeline** out,
       if (kind == perfmap::SourceKind::jitdump) return perfmap::StreamStart::accepted;
       return perfmap::Failure(
           {perfmap::Errc::unsupported,
-           name + " is not a jitdump; it looks like a " + std::string(to_string(kind)),
-           0,
-           {}});
+           name + " is not a jitdump; it looks like a " + std::string(to_string(kind))});
     };
     perfmap::OpenPolicy policy;
     policy.check_start = &check;

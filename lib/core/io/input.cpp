@@ -151,7 +151,7 @@ StreamLimits::StreamLimits(const OpenPolicy& policy, std::string name)
 
 Result<void> StreamLimits::look_at(std::string_view so_far) {
   const auto refused = [&](const std::string& why) {
-    return Failure({Errc::too_large, "cannot read " + name_ + ": " + why, 0, {}});
+    return Failure({Errc::too_large, "cannot read " + name_ + ": " + why});
   };
   if (check_ && so_far.size() >= next_look_) {
     const Result<StreamStart> start = check_(so_far);
@@ -195,10 +195,10 @@ Result<Input> Input::take(int fd, std::string name, const OpenPolicy& policy, bo
   if (::fstat(fd, &status) != 0) return Failure(system_error(cannot_open(name), errno));
   if (S_ISDIR(status.st_mode)) return Failure(system_error(cannot_open(name), EISDIR));
   if (const std::string why = objection(status, policy); !why.empty()) {
-    return Failure({Errc::refused, cannot_open(name) + ": " + why, 0, {}});
+    return Failure({Errc::refused, cannot_open(name) + ": " + why});
   }
   if (policy.bounded && is_out_of_bounds(status)) {
-    return Failure({Errc::too_large, cannot_open(name) + ": it is too large", 0, {}});
+    return Failure({Errc::too_large, cannot_open(name) + ": it is too large"});
   }
   Input input;
   input.storage_ = std::make_shared<Storage>();
@@ -439,11 +439,8 @@ Result<std::string_view> LineBlocks::next() {
       state.is_skipping = newline == std::string_view::npos;
       state.skipped += state.handed;
       if (state.skipped > kEndlessLine) {
-        return Failure({Errc::too_large,
-                        "cannot read " + state.name + ": a line of more than " +
-                            std::to_string(kEndlessLine >> 20) + " MiB",
-                        0,
-                        {}});
+        return Failure({Errc::too_large, "cannot read " + state.name + ": a line of more than " +
+                                             std::to_string(kEndlessLine >> 20) + " MiB"});
       }
       continue;
     }

@@ -92,7 +92,7 @@ std::optional<uid_t> effective_user(std::string_view status) {
 
 /// Joins the reasons why no path led to a file into one error. `what`: "perf map".
 Error none_of(const std::vector<Error>& reasons, const std::string& what, pid_t pid) {
-  Error error{Errc::not_found, "no " + what + " of process " + std::to_string(pid), 0, {}};
+  Error error{Errc::not_found, "no " + what + " of process " + std::to_string(pid)};
   for (const Error& reason : reasons) {
     error.message += (&reason == &reasons.front() ? ": " : "; ") + reason.message;
     if (reason.code != Errc::not_found) error.code = reason.code;
@@ -225,11 +225,9 @@ MappedDumps mapped_dumps(const Target& process) {
 }
 
 Error too_many_dumps(pid_t pid, std::size_t count) {
-  return {Errc::too_large,
-          "process " + std::to_string(pid) + " has mapped " + std::to_string(count) +
-              " jitdumps: only the first " + std::to_string(kMaxProcessDumps) + " are read",
-          0,
-          {}};
+  return {Errc::too_large, "process " + std::to_string(pid) + " has mapped " +
+                               std::to_string(count) + " jitdumps: only the first " +
+                               std::to_string(kMaxProcessDumps) + " are read"};
 }
 
 /// See find_process_map().
@@ -262,9 +260,7 @@ bool process_lives(pid_t pid, const Roots& roots) {
   return ::stat(process_directory(pid, roots).c_str(), &status) == 0;
 }
 
-Error no_process(pid_t pid) {
-  return {Errc::not_found, "no process " + std::to_string(pid), 0, {}};
-}
+Error no_process(pid_t pid) { return {Errc::not_found, "no process " + std::to_string(pid)}; }
 
 pid_t process_of_thread(pid_t tid, const Roots& roots) {
   const Result<Input> status = Input::open(process_directory(tid, roots) + "/status");

@@ -91,8 +91,7 @@ Result<OutputFile> OutputFile::replace(const std::string& path, const FileFacts*
   file.owns_ = true;
   const struct stat* const old = place->existing();
   if (only != nullptr && !is_same(old, *only)) {
-    return Failure(
-        {Errc::refused, path + " was replaced by another file after it was read", 0, {}});
+    return Failure({Errc::refused, path + " was replaced by another file after it was read"});
   }
   if (old != nullptr && !S_ISREG(old->st_mode)) {
     const Result<int> fd = place->open_existing();
@@ -314,7 +313,7 @@ Result<void> take_write_rights(const Input& input) {
     return Failure(system_error(failed, errno));
   }
   if (status.st_dev != input.facts().device || status.st_ino != input.facts().inode) {
-    return Failure({Errc::refused, failed + ": it was replaced by another file", 0, {}});
+    return Failure({Errc::refused, failed + ": it was replaced by another file"});
   }
   const mode_t mode = status.st_mode & 07777 & ~static_cast<mode_t>(S_IWGRP | S_IWOTH);
   if (::fchmod(file.get(), mode) != 0) return Failure(system_error(failed, errno));

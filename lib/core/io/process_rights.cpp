@@ -137,7 +137,7 @@ Result<std::string> read_status(int proc_directory) {
     text.resize(have + (got > 0 ? static_cast<std::size_t>(got) : 0));
     if (got == 0) return text;
   }
-  if (error == 0) return Failure({Errc::bad_format, "the status of a process is too long", 0, {}});
+  if (error == 0) return Failure({Errc::bad_format, "the status of a process is too long"});
   if (error == ESRCH) error = ENOENT;  // it has ended
   return Failure(system_error("cannot read the status of a process", error));
 }
@@ -166,7 +166,7 @@ Result<ProcessRights> ProcessRights::of(int proc_directory) {
   const auto user = take_number<uid_t>(users);
   const auto group = take_number<gid_t>(group_line);
   if (!user || !group) {
-    return Failure({Errc::bad_format, "the status of a process has no user or group", 0, {}});
+    return Failure({Errc::bad_format, "the status of a process has no user or group"});
   }
   ProcessRights rights;
   rights.pid_ = take_number<pid_t>(pids).value_or(0);

@@ -312,8 +312,7 @@ Result<JitdumpBytes> dump_of_loops(const CompiledLoops& loops, std::string_view 
                                    const LoopDumpOptions& options) {
   JitdumpBytes dump;
   if (write_loops(loops, log, options, dump)) return dump;
-  return Failure(
-      {Errc::too_large, "the jitdump would have " + more_than(options.max_bytes), 0, {}});
+  return Failure({Errc::too_large, "the jitdump would have " + more_than(options.max_bytes)});
 }
 
 Result<MapText> map_of_loops(const CompiledLoops& loops) {

@@ -82,12 +82,12 @@ Result<nlohmann::json> read_description(
   try {
     document = Json::parse(text.begin(), text.end(), see, false);
   } catch (const TooLarge&) {
-    return Failure({Errc::too_large, "it has too many values", 0, {}});
+    return Failure({Errc::too_large, "it has too many values"});
   }
-  if (!document.is_object()) return Failure({Errc::bad_format, "it is not a JSON object", 0, {}});
+  if (!document.is_object()) return Failure({Errc::bad_format, "it is not a JSON object"});
   const auto found = document.find("schema");
   if (found == document.end() || *found != schema) {
-    return Failure({Errc::unsupported, "its schema is not " + std::string(schema), 0, {}});
+    return Failure({Errc::unsupported, "its schema is not " + std::string(schema)});
   }
   return document;
 }

@@ -70,7 +70,7 @@ auto read_list(std::string_view json, std::string_view key, Read read)
   Fields rest(*document);
   rest.objects(std::string(key).c_str());  // what is no object stayed
   if (problem.empty()) problem = rest.problem();
-  if (!problem.empty()) return Failure({Errc::bad_format, problem, 0, {}});
+  if (!problem.empty()) return Failure({Errc::bad_format, problem});
   return list;
 }
 

@@ -248,7 +248,7 @@ Result<SnapshotManifest> parse_manifest(std::string_view json) {
   Fields lists(*document);
   for (const char* const key : {"modules", "files"}) lists.objects(key);
   reading.settle(lists);
-  if (!reading.problem.empty()) return Failure({Errc::bad_format, reading.problem, 0, {}});
+  if (!reading.problem.empty()) return Failure({Errc::bad_format, reading.problem});
   return std::move(reading.manifest);
 }
 

@@ -108,7 +108,7 @@ auto open_as_process(int proc_directory, const Open& open) -> decltype(open()) {
     if (!now || *now == *rights) return result;
     rights = std::move(now);
   }
-  return Failure({Errc::refused, "cannot open a file of a process that changes its user", 0, {}});
+  return Failure({Errc::refused, "cannot open a file of a process that changes its user"});
 }
 
 }  // namespace perfmap

@@ -131,7 +131,7 @@ Result<void> write_data(int directory, const Member& member, const std::string& 
     const ssize_t got = ::read(file.get(), part.data(), wanted);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return failure(errno);
-    if (got == 0) return Failure({Errc::io, name + " was truncated while it was read", 0, {}});
+    if (got == 0) return Failure({Errc::io, name + " was truncated while it was read"});
     to.write({part.data(), static_cast<std::size_t>(got)});
     left -= static_cast<std::uint64_t>(got);
   }
@@ -169,7 +169,7 @@ Result<std::vector<std::string>> write_archive(const std::string& directory,
   }
   to.write(headers.back());
   to.finish();
-  if (to.failed()) return Failure({Errc::internal, "cannot compress " + path, 0, {}});
+  if (to.failed()) return Failure({Errc::internal, "cannot compress " + path});
   const Result<void> written = out->commit();
   if (!written) return Failure(written.error());
   return paths;

@@ -39,8 +39,7 @@ perfmap_status perfmap_kernel_name(const perfmap_kernel* kernel, uint64_t addres
         }
         copy_out(named, out);
         if (found) return PERFMAP_OK;
-        return report({perfmap::Errc::not_found, "no function of the kernel is there", 0, {}},
-                      error);
+        return report({perfmap::Errc::not_found, "no function of the kernel is there"}, error);
       },
       out);
 }

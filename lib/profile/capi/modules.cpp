@@ -50,7 +50,7 @@ perfmap::ProcessTracker::OpenModule perfmap::capi::open_with(
   return [open, context, others = std::move(others)](
              const perfmap::Region& region,
              const perfmap::ProcSource* process) -> perfmap::ModuleCache::Answer {
-    if (region.file == nullptr) return Failure({Errc::unsupported, "no file", 0, {}});
+    if (region.file == nullptr) return Failure({Errc::unsupported, "no file"});
     perfmap_region shown = to_c(region);
     shown.struct_size = sizeof shown;
     perfmap_module* given = nullptr;
@@ -61,16 +61,12 @@ perfmap::ProcessTracker::OpenModule perfmap::capi::open_with(
       return taken->module;
     }
     if (status != PERFMAP_OK && status != PERFMAP_E_NOT_FOUND) {
-      return Failure({static_cast<Errc>(status),
-                      region.file->name + ": " + perfmap_status_text(status),
-                      0,
-                      {}});
+      return Failure(
+          {static_cast<Errc>(status), region.file->name + ": " + perfmap_status_text(status)});
     }
     if (others) return others(region, process);
-    return Failure({Errc::not_found,
-                    "cannot open " + region.file->name + ": the program has no such file",
-                    0,
-                    {}});
+    return Failure(
+        {Errc::not_found, "cannot open " + region.file->name + ": the program has no such file"});
   };
 }
 
@@ -257,8 +253,8 @@ perfmap_status perfmap_tracker_name(perfmap_tracker* tracker, int32_t pid, uint6
       error,
       [&]() -> perfmap_status {
         if (detail < PERFMAP_DETAIL_SYMBOLS || detail > PERFMAP_DETAIL_INLINES) {
-          return perfmap::capi::report(
-              {perfmap::Errc::invalid_argument, "detail: no such detail", 0, {}}, error);
+          return perfmap::capi::report({perfmap::Errc::invalid_argument, "detail: no such detail"},
+                                       error);
         }
         perfmap::Symbolizer symbolizer(tracker->tracker,
                                        {static_cast<perfmap::Symbolizer::Detail>(detail), true, 1});

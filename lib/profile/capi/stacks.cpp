@@ -314,7 +314,7 @@ perfmap_status perfmap_stacks_get_failure(const perfmap_stacks* stacks, size_t i
     left -= errors.size();
   }
   if (left < stacks->refused.foreign.size()) {
-    report({Errc::refused, perfmap::to_string(stacks->refused.foreign[left]), 0, {}}, out);
+    report({Errc::refused, perfmap::to_string(stacks->refused.foreign[left])}, out);
     return PERFMAP_OK;
   }
   return PERFMAP_E_NOT_FOUND;

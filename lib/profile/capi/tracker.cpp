@@ -191,7 +191,7 @@ perfmap_status perfmap_tracker_find_pid(perfmap_tracker* tracker, int32_t pid,
             refused = create(tracker, asked, context);
             if (refused == PERFMAP_OK) return {};
             return perfmap::Failure(
-                {static_cast<perfmap::Errc>(refused), "the process could not be created", 0, {}});
+                {static_cast<perfmap::Errc>(refused), "the process could not be created"});
           };
         }
         const auto found = tracker->tracker.find_pid(pid, call);

@@ -577,10 +577,8 @@ Result<Diagnosis> diagnose(pid_t pid, const DoctorOptions& options) {
   const Result<ProcessView> view = view_process(**process, options.roots, options.is_snapshot);
   if (!view) return Failure(view.error());
   if (view->status.tgid != pid) {
-    return Failure({Errc::invalid_argument,
-                    concat(pid, " is a thread of process ", view->status.tgid),
-                    0,
-                    {}});
+    return Failure(
+        {Errc::invalid_argument, concat(pid, " is a thread of process ", view->status.tgid)});
   }
   DoctorCase facts{*view, options, find_runtime(**process, *view)};
   facts.asked = start_flags(facts.found.runtime, *view);
@@ -599,7 +597,7 @@ Result<Diagnosis> diagnose(pid_t pid, const DoctorOptions& options) {
   std::stable_sort(diagnosis.findings.begin(), diagnosis.findings.end(),
                    [](const auto& a, const auto& b) { return a.severity > b.severity; });
   if (!(*process)->is_alive()) {
-    return Failure({Errc::not_found, concat("no process ", pid), 0, {}});
+    return Failure({Errc::not_found, concat("no process ", pid)});
   }
   return diagnosis;
 }

@@ -269,7 +269,7 @@ class FileSearch {
     if (!place.below.empty()) {
       const auto seen = process_.look_below_root(place.below);
       if (!seen) return Failure(seen.error());
-      if (!*seen) return Failure({Errc::not_found, "the process has ended", 0, {}});
+      if (!*seen) return Failure({Errc::not_found, "the process has ended"});
       return **seen;
     }
     return look_at_path(place.our_path);
@@ -280,7 +280,7 @@ class FileSearch {
                                        ? process_.open_on_host(place.our_path, kFoundFile)
                                        : process_.open_below_root(place.below, kFoundFile);
     if (!seen) return Failure(std::move(seen.error()));
-    if (!*seen) return Failure({Errc::not_found, "the process has ended", 0, {}});
+    if (!*seen) return Failure({Errc::not_found, "the process has ended"});
     return **std::move(seen);
   }
 

@@ -545,9 +545,7 @@ std::map<pid_t, RecordedView> describe_processes(const RecordingContext& context
     diagnosis.failures.push_back(
         {Errc::too_large,
          concat("did not examine the ", others,
-                " processes with the fewest samples: together they have too many mappings"),
-         0,
-         {}});
+                " processes with the fewest samples: together they have too many mappings")});
   }
   return views;
 }

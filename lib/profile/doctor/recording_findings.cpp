@@ -246,7 +246,7 @@ struct DebuginfodAdvice {
 DebuginfodAdvice debuginfod_advice(const RecordingContext& context) {
   const auto& check = context.options.check_debuginfod;
   const Result<void> usable =
-      check ? check() : Result<void>(Failure({Errc::not_found, "no libdebuginfod", 0, {}}));
+      check ? check() : Result<void>(Failure({Errc::not_found, "no libdebuginfod"}));
   if (usable) return {"", ask_servers(context)};
   if (usable.error().code != Errc::not_found) return {" (" + usable.error().message + ")", ""};
   const std::string sudo = context.options.reader == 0 ? "" : "sudo ";

@@ -17,7 +17,7 @@ constexpr std::size_t kMaxTableBytes = std::size_t{8} << 20;
 constexpr std::string_view kGnu("GNU\0", 4);
 
 Failure failure(Errc code, const Input& input, std::string_view why) {
-  return Failure(Error{code, input.name() + ": " + std::string(why), 0, {}});
+  return Failure(Error{code, input.name() + ": " + std::string(why)});
 }
 
 using Member = std::string_view DwarfSections::*;

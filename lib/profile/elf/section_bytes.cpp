@@ -22,9 +22,7 @@ constexpr std::uint64_t kSmall = std::uint64_t{64} << 20;
 /// Missing in <elf.h> of glibc 2.36.
 constexpr std::uint32_t kZstd = 2;  // ELFCOMPRESS_ZSTD
 
-Failure failure(Errc code, std::string text) {
-  return Failure(Error{code, std::move(text), 0, {}});
-}
+Failure failure(Errc code, std::string text) { return Failure(Error{code, std::move(text)}); }
 
 bool next_piece(z_stream& stream, std::string_view from, std::uint64_t& taken) {
   if (stream.avail_in != 0) return true;

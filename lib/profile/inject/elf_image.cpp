@@ -416,7 +416,7 @@ Result<ImageBegin> write_image_file(const Timeline& timeline, const JitDetails& 
   collect_lines(image, details, counts);
   const ImageDwarf dwarf(image.target, image.code, image.lines);
   if (is_too_large(image, dwarf)) {
-    return Failure({Errc::too_large, "more lines or frames than an ELF file can hold", 0, {}});
+    return Failure({Errc::too_large, "more lines or frames than an ELF file can hold"});
   }
   const Result<void> written = write_sections(image, dwarf, type, out);
   if (!written) return Failure(written.error());
@@ -438,7 +438,7 @@ std::vector<OrderedCode> read_loads(const Jitdump& dump, ImageCode& code) {
   return all;
 }
 
-Error too_large() { return {Errc::too_large, "more code than an ELF file can describe", 0, {}}; }
+Error too_large() { return {Errc::too_large, "more code than an ELF file can describe"}; }
 
 /// Makes one piece per function. `all` is sorted by offset and has places. False if the names are
 /// too long.

@@ -322,11 +322,9 @@ class Injection {
     const std::uint64_t written = write_records(out, problems);
     const bool was_truncated = recording_.input().was_truncated();
     if (written != size || was_truncated) {
-      return Failure({Errc::io,
-                      recording_.input().name() + (was_truncated ? " was truncated" : " changed") +
-                          " while it was read",
-                      0,
-                      {}});
+      return Failure({Errc::io, recording_.input().name() +
+                                    (was_truncated ? " was truncated" : " changed") +
+                                    " while it was read"});
     }
     file.write_end(size, out);
     Result<void> done = out.flush();
@@ -370,21 +368,20 @@ class Injection {
 
   Result<void> take(Jitdump dump, pid_t pid, const std::string& path, std::uint64_t mapped_at) {
     if (!dump.header()) {
-      report_.failures.push_back({Errc::bad_format, path + " is not a jitdump", 0, {}});
+      report_.failures.push_back({Errc::bad_format, path + " is not a jitdump"});
       return {};
     }
     const FileFacts& facts = dump.input().facts();
     if (facts.is_file && !known_.emplace(pid, facts.device, facts.inode).second) return {};
     if (pids_.size() == kMaxDumps) {
       report_.failures.push_back(
-          {Errc::too_large, path + " is not used: the recording has too many jitdumps", 0, {}});
+          {Errc::too_large, path + " is not used: the recording has too many jitdumps"});
       return {};
     }
     InjectedDump injected{.pid = pid, .path = path, .elf = elf_name(pid)};
     injected.is_recorded = survey_.pids.contains(pid);
     if (records_.size_of(injected.elf) > kLargestRecord) {
-      return Failure(
-          {Errc::too_large, injected.elf + " is too long for a path in a recording", 0, {}});
+      return Failure({Errc::too_large, injected.elf + " is too long for a path in a recording"});
     }
     const bool has_ticks = dump.has_tsc_times();
     injected.is_timed =
@@ -399,7 +396,7 @@ class Injection {
     const Result<ElfOfAllCode> made =
         write_elf_of_all_code(timeline, JitDetails(timeline.dump()), machine, *elf);
     if (!made) {
-      report_.failures.push_back({made.error().code, path + ": " + made.error().message, 0, {}});
+      report_.failures.push_back({made.error().code, path + ": " + made.error().message});
       return {};
     }
     std::vector<CodeMapping> mappings =
@@ -407,7 +404,7 @@ class Injection {
     injected.in_elf_files = elf_.cut(mappings, pid);
     map_frames(*made, pid, mappings);
     if (timeline.dump().input().was_truncated()) {
-      return Failure({Errc::io, path + " was truncated while it was read", 0, {}});
+      return Failure({Errc::io, path + " was truncated while it was read"});
     }
     for (CodeMapping& mapping : mappings) mapping.dump = static_cast<std::uint32_t>(pids_.size());
     mappings_.insert(mappings_.end(), mappings.begin(), mappings.end());

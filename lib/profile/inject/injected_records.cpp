@@ -195,12 +195,10 @@ Result<RecordingSurvey> survey(const Recording& recording, ProcessTracker::OpenM
       const bool has_trace = record.type == RecordType::auxtrace;
       const bool has_formats = recording.facts().is_pipe && record.type == RecordType::tracing_data;
       if (has_trace || has_formats) {
-        return Failure({Errc::unsupported,
-                        recording.input().name() + " has " +
-                            (has_trace ? "AUX trace data" : "formats of tracepoints") +
-                            " between its records, which cannot be copied",
-                        0,
-                        {}});
+        return Failure(
+            {Errc::unsupported, recording.input().name() + " has " +
+                                    (has_trace ? "AUX trace data" : "formats of tracepoints") +
+                                    " between its records, which cannot be copied"});
       }
       surveyor.take(record);
     }

@@ -39,7 +39,7 @@ Result<Debuginfod> Debuginfod::open() {
                         library->find("debuginfod_find_debuginfo", state->find);
   if (is_whole) state->client = state->begin();
   if (state->client == nullptr) {
-    return Failure({Errc::unsupported, "libdebuginfod.so.1 cannot be used", 0, {}});
+    return Failure({Errc::unsupported, "libdebuginfod.so.1 cannot be used"});
   }
   return Debuginfod(std::move(state));
 }

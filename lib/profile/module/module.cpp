@@ -519,7 +519,7 @@ Result<Input> open_package(const std::string& root, const std::vector<std::strin
     Result<Input> input = open_module_file(root, program + ".dwp");
     if (input) return input;
   }
-  return Failure(Error{Errc::not_found, "no package of split units", 0, {}});
+  return Failure(Error{Errc::not_found, "no package of split units"});
 }
 
 }  // namespace

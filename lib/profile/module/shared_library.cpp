@@ -12,9 +12,7 @@ namespace perfmap {
 Result<SharedLibrary> SharedLibrary::open(const std::string& file, const std::string& /*package*/) {
   return Failure({Errc::unsupported,
                   "this perfmap is one static file, and cannot load " + file +
-                      ": use the perfmap of a package, which is linked with shared libraries",
-                  0,
-                  {}});
+                      ": use the perfmap of a package, which is linked with shared libraries"});
 }
 
 void* SharedLibrary::address_of(const char* /*name*/) const noexcept { return nullptr; }
@@ -24,8 +22,7 @@ void* SharedLibrary::address_of(const char* /*name*/) const noexcept { return nu
 Result<SharedLibrary> SharedLibrary::open(const std::string& file, const std::string& package) {
   void* const handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle != nullptr) return SharedLibrary(handle);
-  return Failure(
-      {Errc::not_found, "cannot load " + file + ": is " + package + " installed?", 0, {}});
+  return Failure({Errc::not_found, "cannot load " + file + ": is " + package + " installed?"});
 }
 
 void* SharedLibrary::address_of(const char* name) const noexcept { return ::dlsym(handle_, name); }

@@ -574,9 +574,7 @@ Result<Recording> Recording::open(Input input) {
   if (state->description.is_directory) {
     return Failure(
         {Errc::unsupported,
-         input.name() + " belongs to a directory, and the other files there have the records",
-         0,
-         {}});
+         input.name() + " belongs to a directory, and the other files there have the records"});
   }
   state->records = *records;
   state->described_until = read_leading_records(file, *records, state->description);

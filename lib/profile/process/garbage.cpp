@@ -335,7 +335,7 @@ std::span<const GarbageFile> Garbage::files() const noexcept { return state_->fi
 Result<void> Garbage::remove(const GarbageFile& file) {
   const std::string path = state_->options.roots.tmp + "/" + file.name;
   const auto refuse = [&path](const std::string& why) {
-    return Failure({Errc::refused, "cannot remove " + path + ": " + why, 0, {}});
+    return Failure({Errc::refused, "cannot remove " + path + ": " + why});
   };
   const auto found = std::lower_bound(
       state_->files.begin(), state_->files.end(), file.name,

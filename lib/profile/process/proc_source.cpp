@@ -84,8 +84,7 @@ Result<void> check_same(const struct stat& status, const MappedFile& file, SameF
   const bool is_same = same == SameFile::by_name ||
                        (status.st_ino == file.inode && (same == SameFile::by_inode || same_device));
   if (is_same) return {};
-  return Failure(
-      {Errc::refused, "cannot use " + name + ": it is not the file that is mapped", 0, {}});
+  return Failure({Errc::refused, "cannot use " + name + ": it is not the file that is mapped"});
 }
 
 /// Whether a kernel link leads to the file `name`, deleted or not.
@@ -100,7 +99,7 @@ bool shows_name(int directory, const std::string& link, std::string_view name) n
 
 /// Joins all reasons into one error, with the code of the most specific one.
 Error none_of(const std::string& name, const std::vector<Error>& reasons) {
-  Error error{Errc::not_found, "cannot open " + name, 0, {}};
+  Error error{Errc::not_found, "cannot open " + name};
   for (const Error& reason : reasons) {
     error.message += (&reason == &reasons.front() ? ": " : "; ") + reason.message;
     if (reason.code != Errc::not_found) error.code = reason.code;
@@ -122,7 +121,7 @@ bool shows_file(const Region& region) noexcept {
   return region.file != nullptr && region.file->name.starts_with('/');
 }
 
-Failure no_file() { return Failure({Errc::unsupported, "the region has no file", 0, {}}); }
+Failure no_file() { return Failure({Errc::unsupported, "the region has no file"}); }
 
 }  // namespace
 
@@ -204,7 +203,7 @@ ProcSource::Seen<FileFacts> ProcSource::region_facts(const Region& region) const
                                const std::string& where) -> Result<void> {
       facts = facts_of(status);
       if (facts.is_regular) return {};
-      return Failure({Errc::refused, "cannot use " + where + ": " + kIsNotRegular, 0, {}});
+      return Failure({Errc::refused, "cannot use " + where + ": " + kIsNotRegular});
     };
     const Result<void> found = state_->find_mapped(region, look);
     if (!found) return Failure(found.error());
@@ -305,7 +304,7 @@ ProcSource::Seen<std::string> ProcSource::State::stat() const {
   if (!read && is_gone(read.error().sys_errno)) return std::nullopt;
   if (!read) return Failure(std::move(read.error()));
   const std::optional<StatLine> line = parse_stat(read->text);
-  if (!line) return Failure({Errc::bad_format, name + "/stat is malformed", 0, {}});
+  if (!line) return Failure({Errc::bad_format, name + "/stat is malformed"});
   if (start != 0 && line->start != start) return std::nullopt;
   if (!line->lives() && !(thread.is_open() && thread_lives(thread))) return std::nullopt;
   return std::optional(std::move(read->text));
@@ -423,7 +422,7 @@ ProcSource::Seen<std::string> ProcSource::read_memory(AddressRange range) const 
       return Failure(system_error("cannot open " + state_->name + "/mem", errno));
     }
     if (!S_ISREG(status.st_mode)) {
-      return Failure({Errc::refused, state_->name + "/mem is not a regular file", 0, {}});
+      return Failure({Errc::refused, state_->name + "/mem is not a regular file"});
     }
     std::string bytes(std::min(range.size, kMaxMemory), '\0');
     std::size_t have = 0;

@@ -12,11 +12,10 @@ namespace {
 using Answer = ModuleCache::Answer;
 
 Failure gone(const Region& region) {
-  return Failure(
-      {Errc::not_found, "cannot open " + region.file->name + ": the process has ended", 0, {}});
+  return Failure({Errc::not_found, "cannot open " + region.file->name + ": the process has ended"});
 }
 
-Failure no_file() { return Failure({Errc::unsupported, "the region has no file", 0, {}}); }
+Failure no_file() { return Failure({Errc::unsupported, "the region has no file"}); }
 
 /// Each process has its own copy in memory. stat(2) cannot distinguish them, so the bytes are
 /// compared.
@@ -78,10 +77,10 @@ class OwnVdso {
   Answer open(ModuleCache& cache, const Region& region, std::string_view wanted) {
     const bool is_of_32_bits = region.range.end() <= UINT32_MAX;
     if (is_of_32_bits && sizeof(void*) > 4)
-      return Failure({Errc::unsupported, "the vdso of 32-bit processes cannot be read", 0, {}});
+      return Failure({Errc::unsupported, "the vdso of 32-bit processes cannot be read"});
     once_.run([&] { module_ = open_own_vdso(cache); });
     if (module_ != nullptr && !wanted.empty() && module_->build_id() == wanted) return module_;
-    return Failure({Errc::unsupported, "the process had the vdso of another kernel", 0, {}});
+    return Failure({Errc::unsupported, "the process had the vdso of another kernel"});
   }
 
  private:
@@ -131,18 +130,13 @@ ProcessTracker::OpenModule open_below(ModuleCache& cache, std::string root,
       if (auto known = cache.find_build_id(wanted)) return known;
     }
     if (below.empty() && !path.starts_with('/')) {
-      return Failure({Errc::not_found,
-                      "cannot open " + path + ": the root directory does not reach it",
-                      0,
-                      {}});
+      return Failure(
+          {Errc::not_found, "cannot open " + path + ": the root directory does not reach it"});
     }
     Answer module = cache.open(path, below);
     if (!module || wanted.empty() || (*module)->build_id() == wanted) return module;
-    return Failure(
-        {Errc::refused,
-         "cannot use " + below + path + ": its build ID differs from the one in the process",
-         0,
-         {}});
+    return Failure({Errc::refused, "cannot use " + below + path +
+                                       ": its build ID differs from the one in the process"});
   };
 }
 

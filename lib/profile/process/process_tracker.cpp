@@ -475,11 +475,8 @@ Result<std::optional<Look>> look_at(pid_t pid, const Roots& roots, MappedFiles& 
     if (**before != **after) continue;
     return Look{**status, **after, AddressSpace::of((*map)->regions)};
   }
-  return Failure(
-      {Errc::io,
-       "process " + std::to_string(pid) + " executes new programs too often to be examined",
-       0,
-       {}});
+  return Failure({Errc::io, "process " + std::to_string(pid) +
+                                " executes new programs too often to be examined"});
 }
 
 bool is_same_program(const Generation& known, const Look& look) noexcept {
@@ -555,7 +552,7 @@ void ProcessTracker::State::forget_dead_modules() {
 Result<std::shared_ptr<const Module>> ProcessTracker::module_of(pid_t pid, const Region& region) {
   State& state = *state_;
   if (!state.options.open_module || region.file == nullptr) {
-    return Failure({Errc::unsupported, "no function to open modules was given", 0, {}});
+    return Failure({Errc::unsupported, "no function to open modules was given"});
   }
   Generation* const known = state.living(pid);
   std::optional<ProcSource> process;

@@ -36,7 +36,7 @@ Result<void> check_one(int at, const std::string& path, Wanted wanted, const std
   }
   if (wants_file ? S_ISREG(status.st_mode) : S_ISDIR(status.st_mode)) return {};
   const char* const why = wants_file ? " is not a regular file" : " is not a directory";
-  return Failure({Errc::refused, "cannot use the snapshot " + name + ": " + path + why, 0, {}});
+  return Failure({Errc::refused, "cannot use the snapshot " + name + ": " + path + why});
 }
 
 template <std::size_t N>
@@ -84,8 +84,7 @@ Result<std::vector<std::string>> processes_in(int at, const std::string& name) {
   }
   ::closedir(directory);
   if (found.size() < kMaxProcesses) return found;
-  return Failure(
-      {Errc::too_large, "cannot use the snapshot " + name + ": too many processes", 0, {}});
+  return Failure({Errc::too_large, "cannot use the snapshot " + name + ": too many processes"});
 }
 
 Result<void> check_tree(int at, pid_t pid, const std::string& name) {
@@ -125,7 +124,7 @@ Result<SnapshotManifest> read_manifest(int at, const std::string& directory) {
     if (error.code == Errc::not_found) error.code = Errc::unsupported;
     return Failure(std::move(error));
   }
-  if (read->was_cut) return Failure({Errc::too_large, name + " is too large", 0, {}});
+  if (read->was_cut) return Failure({Errc::too_large, name + " is too large"});
   Result<SnapshotManifest> manifest = parse_manifest(read->text);
   if (!manifest) manifest.error().message = "cannot use " + name + ": " + manifest.error().message;
   return manifest;
@@ -192,10 +191,10 @@ namespace {
 Answer open_snapshot_vdso(ModuleCache& cache, const Snapshot& snapshot, std::string_view wanted) {
   Result<std::optional<Input>> vdso = snapshot.vdso();
   if (!vdso) return Failure(std::move(vdso.error()));
-  if (!*vdso) return Failure({Errc::not_found, "the snapshot has no [vdso]", 0, {}});
+  if (!*vdso) return Failure({Errc::not_found, "the snapshot has no [vdso]"});
   Answer module = cache.open(**std::move(vdso));
   if (!module || wanted.empty() || (*module)->build_id() == wanted) return module;
-  return Failure({Errc::refused, "the snapshot has the [vdso] of another kernel", 0, {}});
+  return Failure({Errc::refused, "the snapshot has the [vdso] of another kernel"});
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ std::optional<Error> objection(const std::string& path) {
   if (S_ISDIR(status.st_mode) && std::filesystem::is_empty(path, error)) return std::nullopt;
   const char* const what =
       S_ISDIR(status.st_mode) ? "it exists and is not empty" : "it exists and is not a directory";
-  return Error{Errc::refused, "cannot create " + path + ": " + what, 0, {}};
+  return Error{Errc::refused, "cannot create " + path + ": " + what};
 }
 
 bool is_part(std::string_view part) noexcept {
@@ -125,7 +125,7 @@ Result<NewTree> NewTree::begin(const std::string& path) {
   NewTree tree;
   tree.final_path_ = path.substr(0, path.find_last_not_of('/') + 1);
   if (tree.final_path_.empty()) {
-    return Failure({Errc::invalid_argument, "the name of the directory is empty", 0, {}});
+    return Failure({Errc::invalid_argument, "the name of the directory is empty"});
   }
   if (std::optional<Error> why = objection(tree.final_path_)) return Failure(*std::move(why));
   Result<OutputPlace> place = OutputPlace::find(tree.final_path_, OutputPlace::Last::kept);
@@ -416,8 +416,7 @@ Result<std::optional<SnapshotLook>> look_for_snapshot(const ProcSource& process,
     if (**image == (*look)->image) return look;
   }
   const std::string pid = std::to_string(process.pid());
-  return Failure(
-      {Errc::io, "process " + pid + " executes new programs too often to be examined", 0, {}});
+  return Failure({Errc::io, "process " + pid + " executes new programs too often to be examined"});
 }
 
 /// The mapped ELF files, by path.

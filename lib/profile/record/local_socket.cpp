@@ -20,7 +20,7 @@ Failure failed(int error) {
   return Failure(Error{Errc::refused, std::generic_category().message(error), error, {}});
 }
 
-Failure failed(const char* why) { return Failure(Error{Errc::refused, why, 0, {}}); }
+Failure failed(const char* why) { return Failure(Error{Errc::refused, why}); }
 
 bool is_ready(int fd, Clock::time_point until) {
   const auto left =

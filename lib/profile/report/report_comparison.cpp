@@ -56,7 +56,7 @@ constexpr double kMaxNameless = 0.05;
 /// No greater growth is looked for, as a share of the baseline's total.
 constexpr double kMaxGrowth = 1000;
 
-Error invalid(std::string why) { return {Errc::invalid_argument, std::move(why), 0, {}}; }
+Error invalid(std::string why) { return {Errc::invalid_argument, std::move(why)}; }
 
 Error no_samples(const ProfileReport& report) {
   return invalid(report.profile().title + " has no samples that pass the filters");
@@ -578,9 +578,7 @@ class NameSearch {
             std::string(module.recording) + " has no names for " + std::string(module.module) +
                 ", which has " + percent_text(module.share_ppm) +
                 " of its samples: the file was built again or removed after the recording, which "
-                "has no copy of it (--symfs DIR finds files below DIR)",
-            0,
-            {}};
+                "has no copy of it (--symfs DIR finds files below DIR)"};
   }
 
   std::map<std::string_view, Module> modules_;
@@ -599,7 +597,7 @@ Result<void> check_names(const Sides& sides, bool totals) {
     for (const NamedShares& other : after) {
       auto lost = one.lost_since(other);
       if (!lost) lost = other.lost_since(one);
-      if (lost) return Failure(Error{Errc::unsupported, *std::move(lost), 0, {}});
+      if (lost) return Failure(Error{Errc::unsupported, *std::move(lost)});
     }
   }
   return {};

@@ -265,10 +265,8 @@ void StackComparison::State::write_lines(const CommonStacks& stacks,
 Result<void> StackComparison::write(StackFormat format, const Normalization& normalization,
                                     std::string_view exporter, OutputFile& out) const {
   if (!supports(format)) {
-    return Failure(Error{Errc::invalid_argument,
-                         std::string(to_string(format)) + " has no place for two counts of a stack",
-                         0,
-                         {}});
+    return Failure(Error{Errc::invalid_argument, std::string(to_string(format)) +
+                                                     " has no place for two counts of a stack"});
   }
   const CommonStacks stacks = state_->common(normalization);
   if (format == StackFormat::jsonl) {

@@ -44,9 +44,7 @@ Result<Input> open_kallsyms(const std::string& path) {
     return Failure({Errc::bad_format,
                     path +
                         " is not a copy of /proc/kallsyms: it does not begin with an address and "
-                        "the type of a symbol",
-                    0,
-                    {}});
+                        "the type of a symbol"});
   };
   OpenPolicy policy;
   policy.check_start = &check;
@@ -110,14 +108,14 @@ Result<KernelNames> KernelNames::of(Result<Input> text) {
   if (!text) return Failure(std::move(text.error()));
   auto state = std::make_unique<State>(*std::move(text));
   if (!state->symbols.is_hidden()) return KernelNames(std::move(state));
-  return Failure({Errc::refused, kHiddenAddresses, 0, {}});
+  return Failure({Errc::refused, kHiddenAddresses});
 }
 
 Result<KernelNames> KernelNames::open(const std::string& path) { return of(open_kallsyms(path)); }
 
 Result<KernelNames> KernelNames::of_running() {
   std::string text = read_whole(kKallsyms);
-  if (text.empty()) return Failure({Errc::io, std::string(kKallsyms) + " cannot be read", 0, {}});
+  if (text.empty()) return Failure({Errc::io, std::string(kKallsyms) + " cannot be read"});
   return of(Input::from_text(std::move(text), kKallsyms));
 }
 

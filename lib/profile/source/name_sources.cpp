@@ -192,7 +192,7 @@ Result<pid_t> ProcessNames::recorded_process(const Source& source) const {
     text += (i == 0 ? ": " : ", ") + std::to_string(pids[i]);
   }
   text += pids.size() > kMaxShown ? ", … (-p PID selects one)" : " (-p PID selects one)";
-  return Failure({Errc::invalid_argument, text, 0, {}});
+  return Failure({Errc::invalid_argument, text});
 }
 
 Result<std::unique_ptr<ProcessNames>> ProcessNames::open_recorded(const Source& source,
@@ -220,7 +220,7 @@ Result<std::unique_ptr<ProcessNames>> ProcessNames::open_recorded(const Source& 
     return names;
   }
   if (source.pids.empty() || has_recorded_files(source)) return nullptr;
-  return Failure({Errc::not_found, shown + " has no process " + std::to_string(*pid), 0, {}});
+  return Failure({Errc::not_found, shown + " has no process " + std::to_string(*pid)});
 }
 
 Result<std::unique_ptr<ProcessNames>> ProcessNames::open(pid_t pid,

@@ -33,7 +33,7 @@ Result<std::string> description_in(int directory, const std::string& name) {
   Result<ReadText> read = read_text_at(directory, file.c_str(), name, kMaxText);
   if (!read && read.error().code == Errc::not_found) return std::string();
   if (!read) return Failure(std::move(read.error()));
-  if (read->was_cut) return Failure({Errc::too_large, name + " is too large", 0, {}});
+  if (read->was_cut) return Failure({Errc::too_large, name + " is too large"});
   return std::move(read->text);
 }
 
@@ -100,7 +100,7 @@ Result<std::vector<RecordedModule>> named_modules(int directory, const std::stri
   });
   if (!listed) return Failure(listed.error());
   if (files.size() <= kMaxFiles) return files;
-  return Failure({Errc::too_large, path + " has too many copies of ELF files", 0, {}});
+  return Failure({Errc::too_large, path + " has too many copies of ELF files"});
 }
 
 /// What is wrong with a copy that does not have the size that recording.json says.
@@ -115,9 +115,7 @@ std::optional<Error> damage_of(const RecordedModule& module, int directory,
   const std::string counts = std::to_string(size) + " of " + std::to_string(module.size) + " bytes";
   return Error{Errc::bad_format,
                "cannot use " + path + "/" + module.path + ", the copy of " + module.source + ": " +
-                   (size < module.size ? "it is truncated: " : "it was changed: ") + counts,
-               0,
-               {}};
+                   (size < module.size ? "it is truncated: " : "it was changed: ") + counts};
 }
 
 }  // namespace
@@ -140,7 +138,7 @@ Result<std::vector<RecordedFile>> recorded_files_in(const std::string& directory
   });
   if (!listed) return Failure(listed.error());
   if (files.size() > kMaxFiles) {
-    return Failure({Errc::too_large, directory + " has too many perf maps and jitdumps", 0, {}});
+    return Failure({Errc::too_large, directory + " has too many perf maps and jitdumps"});
   }
   std::ranges::sort(files, {}, [](const RecordedFile& one) {
     return std::tuple(one.pid, one.is_dump, one.path);

@@ -48,7 +48,7 @@ std::optional<Error> archive_instead(std::string_view bytes, const std::string& 
   if (!begins_tar(bytes)) return std::nullopt;
   const char* const advice =
       name == "-" ? "; pass its name: only a file can be unpacked" : ": unpack it first";
-  return Error{Errc::unsupported, name + " is a tar archive" + advice, 0, {}};
+  return Error{Errc::unsupported, name + " is a tar archive" + advice};
 }
 
 /// A pprof profile has no magic number: much of it has to be as protobuf requires.
@@ -80,11 +80,9 @@ std::optional<Error> names_instead(const Input& input) {
   }
   if (!has_names) return std::nullopt;
   const std::string readers = kind == SourceKind::pypylog ? "pypylog" : "lint, info and resolve";
-  return Error{Errc::bad_format,
-               input.name() + " is " + with_article(kind) + ", not a recording (perfmap " +
-                   readers + " read" + (kind == SourceKind::pypylog ? "s" : "") + " it)",
-               0,
-               {}};
+  return Error{Errc::bad_format, input.name() + " is " + with_article(kind) +
+                                     ", not a recording (perfmap " + readers + " read" +
+                                     (kind == SourceKind::pypylog ? "s" : "") + " it)"};
 }
 
 /// For a directory of many recordings, which is easily given in place of one.
@@ -124,9 +122,7 @@ Result<Input> open_recording_input(const std::string& path) {
   if (pid_of_source({path, Source::As::any}) != 0) {
     return Failure(
         {Errc::invalid_argument,
-         "there is no file " + path + "; a process is recorded with perf record -g -p " + path,
-         0,
-         {}});
+         "there is no file " + path + "; a process is recorded with perf record -g -p " + path});
   }
   OpenPolicy policy;
   policy.keep_descriptor = false;
@@ -136,11 +132,9 @@ Result<Input> open_recording_input(const std::string& path) {
   if (refused) return Failure(*std::move(refused));
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
-    return Failure({Errc::unsupported,
-                    path + " is a directory, but not of a recording: it has no readable " +
-                        std::string(kRecordingName) + hint_of_recordings_in(path),
-                    0,
-                    {}});
+    return Failure(
+        {Errc::unsupported, path + " is a directory, but not of a recording: it has no readable " +
+                                std::string(kRecordingName) + hint_of_recordings_in(path)});
   }
   Result<Input> input =
       path == "-" ? Input::from_descriptor(0, "-", policy) : Input::open(path, policy);
@@ -173,7 +167,7 @@ Result<void> check_other_file(const std::string& path, const Input& input) {
   if (path == "-" || !known || !S_ISREG(read.st_mode)) return {};
   if (::stat(path.c_str(), &there) != 0) return {};
   if (there.st_dev != read.st_dev || there.st_ino != read.st_ino) return {};
-  return Failure(Error{Errc::refused, "cannot write to " + path + ": it is the input", 0, {}});
+  return Failure(Error{Errc::refused, "cannot write to " + path + ": it is the input"});
 }
 
 Result<void> set_recorded_files(const std::string& recording, const std::string& map_dir,
@@ -200,7 +194,7 @@ namespace {
 /// Opens the copy of a file. Fails with not_found if there is none.
 ModuleCache::Answer open_copy(ModuleCache& cache, const RecordedModules& copies,
                               const Region& region, const ExpectedBuildId& expected) {
-  const Failure none({Errc::not_found, "the recording has no copy of it", 0, {}});
+  const Failure none({Errc::not_found, "the recording has no copy of it"});
   if (region.file == nullptr || !region.file->is_file()) return none;
   const std::string& path = region.file->name;
   const std::string wanted = region.file->build_id.empty() ? expected(path) : region.file->build_id;
@@ -210,7 +204,7 @@ ModuleCache::Answer open_copy(ModuleCache& cache, const RecordedModules& copies,
   if (!input) return Failure(std::move(input.error()));
   ModuleCache::Answer module = cache.open(*std::move(input));
   if (!module || (*module)->build_id() == copy->build_id) return module;
-  return Failure({Errc::refused, "cannot use " + copy->path + ": its build ID differs", 0, {}});
+  return Failure({Errc::refused, "cannot use " + copy->path + ": its build ID differs"});
 }
 
 /// The copies, and the files themselves.

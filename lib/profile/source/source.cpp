@@ -46,10 +46,8 @@ Result<std::vector<OpenedInput>> open_snapshot_inputs(const std::string& directo
   options.roots = snapshot->roots();
   Result<std::vector<OpenedInput>> opened = open_process_source(snapshot->pid(), options);
   if (!opened) {
-    return Failure({opened.error().code,
-                    "the snapshot " + directory + " has no perf map or jitdump to read",
-                    0,
-                    {}});
+    return Failure(
+        {opened.error().code, "the snapshot " + directory + " has no perf map or jitdump to read"});
   }
   const std::string base = snapshot->roots().proc.substr(0, snapshot->roots().proc.rfind('/'));
   for (OpenedInput& one : *opened) {
@@ -83,7 +81,7 @@ Result<std::vector<OpenedInput>> open_recording_inputs(const Source& source,
   }
   if (!opened.empty()) return opened;
   return Failure(
-      {Errc::not_found, "the recording " + shown + " has no perf map or jitdump to read", 0, {}});
+      {Errc::not_found, "the recording " + shown + " has no perf map or jitdump to read"});
 }
 
 /// A directory given by name is searched directly; only links and special files are refused.
@@ -92,11 +90,9 @@ Result<std::vector<OpenedInput>> open_in_map_dir(pid_t pid, const SourceOptions&
     const Result<Snapshot> snapshot = Snapshot::open(options.map_dir);
     if (!snapshot) return Failure(snapshot.error());
     if (snapshot->pid() == pid) return open_snapshot_inputs(options.map_dir, options);
-    return Failure({Errc::not_found,
-                    "the snapshot " + options.map_dir + " is of process " +
-                        std::to_string(snapshot->pid()) + ", not of " + std::to_string(pid),
-                    0,
-                    {}});
+    return Failure({Errc::not_found, "the snapshot " + options.map_dir + " is of process " +
+                                         std::to_string(snapshot->pid()) + ", not of " +
+                                         std::to_string(pid)});
   }
   std::vector<OpenedInput> opened;
   std::optional<Error> first;
@@ -154,7 +150,7 @@ Result<OpenedInput> dump_of_log(const Input& log, const SourceOptions& options) 
   if (!profile) return Failure(profile.error());
   Result<JitdumpBytes> dump = dump_of_loops(
       profile->loops(), log.text(), {.pid = options.dump_pid, .max_bytes = options.max_made_bytes});
-  if (!dump) return Failure({dump.error().code, log.name() + ": " + dump.error().message, 0, {}});
+  if (!dump) return Failure({dump.error().code, log.name() + ": " + dump.error().message});
   OpenedInput opened{Input::from_text(std::move(dump->bytes), log.name()), SourceKind::jitdump};
   opened.made_from = SourceKind::pypylog;
   opened.written_bytes = log.text().size();
@@ -169,7 +165,7 @@ Error no_dump(std::string_view bytes, const std::string& name) {
       is_damaged_jitdump(bytes)
           ? " is a damaged jitdump: its magic number is wrong (--kind jitdump reads it anyway)"
           : " is " + with_article(found) + ", not a jitdump";
-  return {Errc::bad_format, name + what, 0, {}};
+  return {Errc::bad_format, name + what};
 }
 
 /// Checks bytes that are read as a perf map because they match no other format.
@@ -181,15 +177,12 @@ Result<void> check_map(std::string_view bytes, const std::string& name,
                         "ELF")) {
     return Failure({Errc::bad_format,
                     name + " is an ELF file, not a perf map or jitdump (--kind perf-map reads it "
-                           "anyway)",
-                    0,
-                    {}});
+                           "anyway)"});
   }
   if (!options.needs_magic || !is_binary(bytes)) return {};
-  return Failure({Errc::bad_format,
-                  name + " is binary data, not a source of names (--kind perf-map reads it anyway)",
-                  0,
-                  {}});
+  return Failure(
+      {Errc::bad_format,
+       name + " is binary data, not a source of names (--kind perf-map reads it anyway)"});
 }
 
 bool is_taken(SourceKind kind, const SourceOptions& options) {
@@ -213,7 +206,7 @@ Result<StreamStart> check_json_start(std::string_view begin, const std::string& 
   const std::size_t first = begin.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) return StreamStart::undecided;
   if (begin[first] == '{') return StreamStart::accepted;
-  return Failure({Errc::bad_format, name + " is not JSON: it does not begin with '{'", 0, {}});
+  return Failure({Errc::bad_format, name + " is not JSON: it does not begin with '{'"});
 }
 
 /// A log may begin in the middle of a section, with any text.
@@ -254,7 +247,7 @@ Result<Map> map_of_dump(Jitdump dump, const SourceOptions& options, Opening* ope
   Diagnostics problems(1);
   MapText text = map_text_at(Timeline(std::move(dump), problems), time);
   if (input.was_truncated()) {
-    return Failure({Errc::io, input.name() + " was truncated while it was read", 0, {}});
+    return Failure({Errc::io, input.name() + " was truncated while it was read"});
   }
   options.listener().skipped(problems);
   return map_of_text(std::move(text), input.name(), opening);
@@ -305,7 +298,7 @@ std::string_view kind_id(SourceKind kind) noexcept {
 
 std::optional<Error> refuse_snapshot(const std::string& path, const std::string& why) {
   if (path == "-" || !Snapshot::is_at(path)) return std::nullopt;
-  return Error{Errc::unsupported, path + " is a snapshot, " + why, 0, {}};
+  return Error{Errc::unsupported, path + " is a snapshot, " + why};
 }
 
 std::optional<Error> refuse_recording(const std::string& path, const std::string& why) {
@@ -313,7 +306,7 @@ std::optional<Error> refuse_recording(const std::string& path, const std::string
   const bool is_directory = recording_in(path).has_value();
   if (!is_directory && !is_archive(path)) return std::nullopt;
   const char* const what = is_directory ? " is a recording directory, " : " is an archive, ";
-  return Error{Errc::unsupported, path + what + why, 0, {}};
+  return Error{Errc::unsupported, path + what + why};
 }
 
 Error unsupported_source(const std::string& name, SourceKind kind) {
@@ -324,7 +317,7 @@ Error unsupported_source(const std::string& name, SourceKind kind) {
                                  ? ", which has no names (those of its process are in perf-PID.map)"
                              : kind >= SourceKind::gzip ? ": unpack it first"
                                                         : ", which this command does not support";
-  return {Errc::unsupported, name + " is " + with_article(kind) + advice, 0, {}};
+  return {Errc::unsupported, name + " is " + with_article(kind) + advice};
 }
 
 pid_t pid_of_source(const Source& source) {
@@ -340,7 +333,7 @@ bool is_stdin(const Source& source) { return source.text == "-"; }
 
 Result<void> check_stdin(std::span<const Source> sources) {
   if (std::count_if(sources.begin(), sources.end(), is_stdin) <= 1) return {};
-  return Failure({Errc::invalid_argument, "standard input can be a source only once", 0, {}});
+  return Failure({Errc::invalid_argument, "standard input can be a source only once"});
 }
 
 Result<std::vector<OpenedInput>> open_process_source(pid_t pid, const SourceOptions& options) {
@@ -380,11 +373,8 @@ Result<std::vector<OpenedInput>> open_process_source(pid_t pid, const SourceOpti
                            : options.kind == "perf-map" ? "perf map"
                                                         : "perf map or jitdump";
   const std::string number = std::to_string(pid);
-  return Failure(
-      {Errc::not_found,
-       "no " + what + " of process " + number + " ('perfmap doctor " + number + "' explains why)",
-       0,
-       {}});
+  return Failure({Errc::not_found, "no " + what + " of process " + number + " ('perfmap doctor " +
+                                       number + "' explains why)"});
 }
 
 Result<std::vector<OpenedInput>> open_source(const Source& source, const SourceOptions& options) {
@@ -411,9 +401,7 @@ Result<std::vector<OpenedInput>> open_source(const Source& source, const SourceO
     return Failure({Errc::unsupported,
                     source.text +
                         " is a directory, but neither a snapshot nor a recording: it has no "
-                        "manifest.json and no perf.data",
-                    0,
-                    {}});
+                        "manifest.json and no perf.data"});
   }
   if (!input) return Failure(std::move(input.error()));
   const bool growing = still_grows(*input);
@@ -491,9 +479,7 @@ Jitdump dump_of(OpenedInput opened, const SourceOptions& options) {
 Result<void> check_time(const Jitdump& dump, std::uint64_t time) {
   if (time == Timeline::kEnd || !dump.has_tsc_times()) return {};
   return Failure({Errc::unsupported,
-                  dump.input().name() + " has ticks instead of times: --time cannot be used",
-                  0,
-                  {}});
+                  dump.input().name() + " has ticks instead of times: --time cannot be used"});
 }
 
 Result<Map> map_of(OpenedInput opened, const SourceOptions& options, Opening* opening,
@@ -587,7 +573,7 @@ Result<LoopProfile> read_loops(const Input& log, TickBase ticks) {
   read_pypylog(log, profile);
   profile.finish();
   if (!log.was_truncated()) return profile;
-  return Failure({Errc::io, log.name() + " was truncated while it was read", 0, {}});
+  return Failure({Errc::io, log.name() + " was truncated while it was read"});
 }
 
 Result<SourceFiles> source_files(std::vector<OpenedInput> opened, const SourceOptions& options) {

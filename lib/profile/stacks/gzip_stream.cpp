@@ -55,11 +55,11 @@ Result<std::string> gunzip(std::string_view bytes, std::uint64_t max) {
   Expansion text(max);
   const bool done = expand_gzip(bytes, text);
   if (text.exceeds()) {
-    return Failure(Error{
-        Errc::too_large, "it is more than " + std::to_string(max) + " bytes when expanded", 0, {}});
+    return Failure(
+        Error{Errc::too_large, "it is more than " + std::to_string(max) + " bytes when expanded"});
   }
   if (!done) {
-    return Failure(Error{Errc::bad_format, "its compressed data is damaged or truncated", 0, {}});
+    return Failure(Error{Errc::bad_format, "its compressed data is damaged or truncated"});
   }
   return std::move(text).take();
 }

@@ -191,14 +191,12 @@ std::optional<pid_t> id_of_label(std::uint64_t number, std::string_view text) no
 /// Whether the name of a mapping means that only a runtime has code there.
 bool is_jit_memory(std::string_view file, bool has_build_id);
 
-inline Error not_a_profile() { return {Errc::bad_format, "it is not a pprof profile", 0, {}}; }
+inline Error not_a_profile() { return {Errc::bad_format, "it is not a pprof profile"}; }
 
 inline Error too_many_objects(std::uint64_t size, const ObjectBudget& budget) {
-  return {Errc::too_large,
-          "it needs more than " + std::to_string(budget.bytes() >> 20) +
-              " MiB of memory, too much for a profile of " + std::to_string(size) + " bytes",
-          0,
-          {}};
+  return {Errc::too_large, "it needs more than " + std::to_string(budget.bytes() >> 20) +
+                               " MiB of memory, too much for a profile of " + std::to_string(size) +
+                               " bytes"};
 }
 
 /// How much may be made of a profile; see PprofNaming.

@@ -512,18 +512,16 @@ Result<void> PprofReader::read(
     if (reader.field() != pprof::sample || !reader.is_bytes()) continue;
     const bool is_read = state_->read_sample(reader.bytes());
     if (state_->has_too_many_frames) {
-      return Failure({Errc::too_large, "its samples have too many inlined functions", 0, {}});
+      return Failure({Errc::too_large, "its samples have too many inlined functions"});
     }
     if (!is_read) return Failure(not_a_profile());
     if (state_->lacks_values) {
       return Failure({Errc::bad_format,
-                      "a sample has not one value of each type, as if profiles were joined",
-                      0,
-                      {}});
+                      "a sample has not one value of each type, as if profiles were joined"});
     }
     if (state_->is_negative) {
       return Failure(
-          {Errc::unsupported, "it has negative values, as a difference of profiles does", 0, {}});
+          {Errc::unsupported, "it has negative values, as a difference of profiles does"});
     }
     state_->visit_all(visit);
   }

@@ -376,11 +376,9 @@ void use_short_name(Input& input, const std::string& path) {
 void RecordedFiles::find(std::vector<std::string> paths) {
   if (paths.size() > kMaxProcessDumps) {
     paths.resize(kMaxProcessDumps);
-    refuse({Errc::too_large,
-            "process " + std::to_string(process_.pid) + " had mapped more than " +
-                std::to_string(kMaxProcessDumps) + " jitdumps: only the first ones are read",
-            0,
-            {}});
+    refuse({Errc::too_large, "process " + std::to_string(process_.pid) + " had mapped more than " +
+                                 std::to_string(kMaxProcessDumps) +
+                                 " jitdumps: only the first ones are read"});
   }
   if (options_.snapshot != nullptr) {
     find_in_snapshot();
@@ -414,7 +412,7 @@ void RecordedFiles::refuse(Error error) {
 }
 
 void RecordedFiles::refuse_stale(const Input& input) {
-  refuse({Errc::refused, "cannot use " + input.name() + ": " + kIsOlderThanProcess, 0, {}});
+  refuse({Errc::refused, "cannot use " + input.name() + ": " + kIsOlderThanProcess});
 }
 
 void RecordedFiles::take_map(Result<Input> input) {
@@ -455,12 +453,9 @@ void RecordedFiles::find_in_snapshot() {
   if (!*process) return;
   const std::int64_t start = start_time_ns(**process, snapshot.roots().proc);
   if (lives_ != nullptr && !lives_->may_have_begun(process_, start, kTimeSlack)) {
-    return refuse({Errc::refused,
-                   "cannot use " + snapshot.directory() + ": process " +
-                       std::to_string(process_.pid) +
-                       " of the recording is another process with the same pid",
-                   0,
-                   {}});
+    return refuse({Errc::refused, "cannot use " + snapshot.directory() + ": process " +
+                                      std::to_string(process_.pid) +
+                                      " of the recording is another process with the same pid"});
   }
   take_map(find_process_map(process_.pid, snapshot.roots(), true));
   ProcessDumps found = find_process_dumps(process_.pid, snapshot.roots(), true);
@@ -579,10 +574,7 @@ void RecordedFiles::judge(std::vector<CandidateFile> files) {
     }
     // Its owner can be asked; who made the second name, cannot.
     if (!is_trusted(file.owner()) && file.links != 1) {
-      refuse({Errc::refused,
-              "cannot use " + file.input.name() + ": " + hard_links(file.links),
-              0,
-              {}});
+      refuse({Errc::refused, "cannot use " + file.input.name() + ": " + hard_links(file.links)});
       continue;
     }
     std::string why =
@@ -698,7 +690,7 @@ open_recorded_dump(const Recording& recording, RecordedJitOptions options,
         if (found != files.dumps.end()) return RecordedDump{std::move(*found), files.doubts};
         for (ForeignFile& file : own.foreign) {
           if (base_of(file.path) != name) continue;
-          Error error{Errc::refused, to_string(file), 0, {}};
+          Error error{Errc::refused, to_string(file)};
           refused.foreign.push_back(std::move(file));
           return Failure(std::move(error));
         }

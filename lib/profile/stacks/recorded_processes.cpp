@@ -44,9 +44,7 @@ std::uint64_t SourceClock::incomparable(const char* why) {
     failure_ = Error{Errc::unsupported,
                      std::string("the recording and the jitdumps use different clocks, so the code "
                                  "at the end of each jitdump is used; ") +
-                         why,
-                     0,
-                     {}};
+                         why};
   }
   return Timeline::kEnd;
 }

@@ -332,7 +332,7 @@ void StackReader::State::finish() {
   failures.assign(all.errors().begin(), all.errors().end());
   if (clock.failure()) failures.push_back(*clock.failure());
   if (kernel.is_hidden()) {
-    failures.push_back({Errc::refused, kHiddenAddresses, 0, {}});
+    failures.push_back({Errc::refused, kHiddenAddresses});
   }
 }
 
