@@ -359,9 +359,8 @@ Result<MatchedFunction> choose(std::vector<MatchedFunction> matches, const std::
                               "'; it may have been inlined ('perfmap stacks' prints all names)"});
   }
   list_candidates(matches, console);
-  return Failure(
-      {Errc::invalid_argument,
-       "'" + query + "' matches " + counted(matches.size(), "function") + ": name one of them"});
+  return invalid("'" + query + "' matches " + counted(matches.size(), "function") +
+                 ": name one of them");
 }
 
 /// The versions that are printed: with --at those of that time.

@@ -106,7 +106,7 @@ constexpr std::span kSuffixes = std::span(kMapSuffixes).first<3>();
 
 Result<void> choose_target(MergeOptions& options, const Console& console) {
   if (options.check && !options.to.empty()) {
-    return Failure({Errc::invalid_argument, "--check writes nothing, so --to has no effect"});
+    return invalid("--check writes nothing, so --to has no effect");
   }
   if (options.check) return {};
   if (!options.keep) {

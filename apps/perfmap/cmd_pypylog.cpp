@@ -59,8 +59,6 @@ std::string plain(std::string_view text) { return one_line(text, false); }
 /// One word of a line.
 std::string cell_text(std::string_view text) { return text.empty() ? "-" : plain(text); }
 
-Error invalid(std::string why) { return {Errc::invalid_argument, std::move(why)}; }
-
 /// A log may begin in the middle of a section, with any text. Fails for kinds that are never logs.
 Result<void> check_kind(std::string_view text, const std::string& name) {
   const SourceKind kind = detect_kind(text);
@@ -205,15 +203,14 @@ struct Reading {
 Result<void> check_ticks(const PypylogOptions& options, TickBase base) {
   for (const auto& tick : {options.from, options.until}) {
     if (!tick || !tick->is_hex || base == TickBase::hex) continue;
-    return Failure(invalid(tick->text +
-                           " is hexadecimal, and the log's ticks are read as decimal numbers "
-                           "(--ticks hex)"));
+    return invalid(tick->text +
+                   " is hexadecimal, and the log's ticks are read as decimal numbers "
+                   "(--ticks hex)");
   }
   const bool is_empty =
       options.from && options.until && options.until->tick.in(base) < options.from->tick.in(base);
   if (!is_empty) return {};
-  return Failure(
-      invalid("--to-time " + options.until->text + " is before --from " + options.from->text));
+  return invalid("--to-time " + options.until->text + " is before --from " + options.from->text);
 }
 
 /// The order of loops without ticks.

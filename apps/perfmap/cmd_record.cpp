@@ -92,8 +92,8 @@ Result<std::optional<std::vector<Runtime>>> chosen_runtimes(const std::string& t
       for (const RuntimeInfo* const row : rows) {
         if (row->started.exists()) known += " " + std::string(process_word(row->runtime));
       }
-      return Failure({Errc::invalid_argument, "--runtime: '" + std::string(word) +
-                                                  "' is not auto, none or a list of:" + known});
+      return invalid("--runtime: '" + std::string(word) +
+                     "' is not auto, none or a list of:" + known);
     }
     chosen.push_back((*found)->runtime);
   }
@@ -138,8 +138,7 @@ Result<Target> target_of(const RecordOptions& options, int attempt) {
   }
   for (const std::string_view other : {".tar", ".tar.gz", ".tgz", ".tar.xz", ".zip"}) {
     if (!name.ends_with(other)) continue;
-    return Failure({Errc::invalid_argument,
-                    "cannot create " + name + ": archives end in " + std::string(kArchiveSuffix)});
+    return invalid("cannot create " + name + ": archives end in " + std::string(kArchiveSuffix));
   }
   target.directory = std::move(name);
   if (target.archive.empty()) return target;
@@ -191,8 +190,6 @@ struct Session {
   std::vector<pid_t> asked = {};  // see LeftFiles
   Watched watched = {};
 };
-
-Result<void> invalid(std::string why) { return Failure({Errc::invalid_argument, std::move(why)}); }
 
 std::string check_not_empty(const std::string& text) {
   return text.empty() ? "the name of the directory is empty" : "";

@@ -76,30 +76,26 @@ std::vector<std::string> by_words() {
 Result<void> check_label(const ReportOptions& options) {
   if (options.label.empty() || !options.merging.lists.empty()) return {};
   if (is_recorded_label(options.label)) return {};
-  return Failure({Errc::invalid_argument,
-                  "--by label:" + one_line(options.label, true) +
-                      " needs --recordings with that label; recordings themselves have only " +
-                      recorded_label_names()});
+  return invalid("--by label:" + one_line(options.label, true) +
+                 " needs --recordings with that label; recordings themselves have only " +
+                 recorded_label_names());
 }
 
 /// Fails if there is a baseline, and an option that says what to print of one recording; or the
 /// other way round.
 Result<void> check_comparison(const ReportOptions& options) {
-  const auto fail = [](const std::string& why) -> Result<void> {
-    return Failure({Errc::invalid_argument, why});
-  };
   const bool is_one = options.baselines.empty();
-  if (is_one && options.format == "github") return fail("--format github needs --baseline");
+  if (is_one && options.format == "github") return invalid("--format github needs --baseline");
   if (is_one) return {};
   if (!options.merging.lists.empty()) {
-    return fail(
+    return invalid(
         "--baseline does not support --recordings (name each new recording as an argument, and "
         "each old one with --baseline)");
   }
-  if (has_trees(options)) return fail("--baseline does not support --callers and --callees");
-  if (options.top) return fail("--baseline does not support --top");
-  if (options.by != ReportBy::function) return fail("--baseline supports only --by function");
-  if (options.format == "csv") return fail("--baseline supports only text, json and github");
+  if (has_trees(options)) return invalid("--baseline does not support --callers and --callees");
+  if (options.top) return invalid("--baseline does not support --top");
+  if (options.by != ReportBy::function) return invalid("--baseline supports only --by function");
+  if (options.format == "csv") return invalid("--baseline supports only text, json and github");
   std::vector<std::string> others = options.baselines;
   others.insert(others.end(), options.newer.begin(), options.newer.end());
   return check_compared(options, others);
@@ -107,15 +103,12 @@ Result<void> check_comparison(const ReportOptions& options) {
 
 /// Fails if the options contradict each other.
 Result<void> check_options(const ReportOptions& options) {
-  const auto fail = [](const std::string& why) -> Result<void> {
-    return Failure({Errc::invalid_argument, why});
-  };
   const std::string tree = options.callers.empty() ? "--callees" : "--callers";
   if (has_trees(options) && options.format == "csv") {
-    return fail(tree + " supports only --format text and json");
+    return invalid(tree + " supports only --format text and json");
   }
   if (has_trees(options) && is_of_samples(options.by)) {
-    return fail(tree + " does not support --by " + std::string(to_string(options.by)));
+    return invalid(tree + " does not support --by " + std::string(to_string(options.by)));
   }
   if (const Result<void> label = check_label(options); !label) return label;
   const Result<void> comparable = check_comparison(options);
@@ -161,18 +154,15 @@ std::string candidates(const std::string& name, const std::set<std::string_view>
 Result<std::vector<std::uint32_t>> find_rows(const ProfileReport& report, const std::string& name,
                                              const Console& console) {
   if (name.empty() || report.events().empty()) return {};
-  const auto fail = [](const std::string& why) {
-    return Failure(Error{Errc::invalid_argument, why});
-  };
   std::vector<std::uint32_t> rows = report.find(name);
   const bool is_function = report.options().by == ReportBy::function;
   if (rows.empty()) {
-    return fail("no " + std::string(to_string(report.options().by)) + " has the name '" + name +
-                "', or a part of it" + (is_function ? "; it may have been inlined" : ""));
+    return invalid("no " + std::string(to_string(report.options().by)) + " has the name '" + name +
+                   "', or a part of it" + (is_function ? "; it may have been inlined" : ""));
   }
   std::set<std::string_view> names;
   for (const std::uint32_t row : rows) names.insert(report.name(row));
-  if (names.size() > 1) return fail(candidates(name, names));
+  if (names.size() > 1) return invalid(candidates(name, names));
   const std::string found = one_line(*names.begin(), true);
   const bool is_row = name.starts_with(found);
   const bool is_plain = found.starts_with(name + "(") || found.starts_with(name + "<");

@@ -533,8 +533,7 @@ Result<ScriptSources> ScriptSources::open(const std::vector<Source>& sources,
   script.overlap_ = overlap;
   if (sources.empty()) return script;
   if (reads_stdin(sources)) {
-    return Failure(
-        {Errc::invalid_argument, "standard input is the perf script text and cannot be a source"});
+    return invalid("standard input is the perf script text and cannot be a source");
   }
   Result<SourceFiles> opened = open_source_files(sources, options, console);
   if (!opened) return Failure(std::move(opened.error()));
@@ -621,23 +620,20 @@ ExitCode resolve_script(const ResolveOptions& options, const Console& console) {
 
 /// Fails unless there are addresses, or one "-" in their place, and sources.
 Result<void> check_addresses(const ResolveOptions& options) {
-  const auto fail = [](const std::string& why) -> Result<void> {
-    return Failure({Errc::invalid_argument, why});
-  };
   const std::vector<std::string>& addresses = options.addresses;
   if (addresses.empty()) {
     const bool is_word = !options.sources.empty() && options.sources.front().as == Source::As::any;
-    return fail("expected an address, or '-'" +
-                (is_word ? "; '" + options.sources.front().text + "' is not hexadecimal" : ""));
+    return invalid("expected an address, or '-'" +
+                   (is_word ? "; '" + options.sources.front().text + "' is not hexadecimal" : ""));
   }
   for (const std::string& address : addresses) {
     if (address != "-" && !parse_hex(address)) {
-      return fail("'" + address + "' has more than 64 bits; write ./" + address + " for a file");
+      return invalid("'" + address + "' has more than 64 bits; write ./" + address + " for a file");
     }
   }
   const auto dashes = std::count(addresses.begin(), addresses.end(), "-");
   if (dashes != 0 && addresses.size() > 1) {
-    return fail(
+    return invalid(
         "expected addresses or '-', not both ('-' reads addresses; '-m -' reads a source from "
         "standard input)");
   }
@@ -649,7 +645,7 @@ Result<void> check_addresses(const ResolveOptions& options) {
   if (file != options.addresses.end()) {
     message += "; '" + *file + "' is an address, './" + *file + "' is the file";
   }
-  return fail(message);
+  return invalid(message);
 }
 
 ExitCode run_resolve(const ResolveOptions& options, const Console& console) {

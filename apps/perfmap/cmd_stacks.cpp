@@ -292,23 +292,20 @@ void write_table(const StacksOptions& options, const StackStatistics& statistics
 Result<void> check_not_terminal(const StacksOptions& options, std::string_view format,
                                 const Console& console) {
   if (options.output != "-" || !console.out_is_terminal()) return {};
-  return Failure(Error{Errc::invalid_argument, "cannot write format " + std::string(format) +
-                                                   " to a terminal: name a file with -o"});
+  return invalid("cannot write format " + std::string(format) +
+                 " to a terminal: name a file with -o");
 }
 
 /// Fails if the options contradict each other.
 Result<void> check_options(const StacksOptions& options, StackFormat format,
                            const Console& console) {
-  const auto fail = [](const std::string& why) -> Result<void> {
-    return Failure({Errc::invalid_argument, why});
-  };
   const Result<void> checked = check_recorded_options(options);
   if (!checked) return checked;
   if (options.writing.with_pid && format != StackFormat::folded) {
-    return fail("--with-pid supports only --format folded");
+    return invalid("--with-pid supports only --format folded");
   }
   if (options.code && format != StackFormat::html) {
-    return fail("--code supports only --format html");
+    return invalid("--code supports only --format html");
   }
   const bool is_binary = format == StackFormat::pprof || format == StackFormat::otlp;
   if (is_binary && !prints_only_table(options)) {
@@ -323,22 +320,19 @@ constexpr std::string_view kOneWithOne =
 
 /// Fails if there is a baseline, and an option that needs one recording.
 Result<void> check_comparison(const StacksOptions& options, StackFormat format) {
-  const auto fail = [](const std::string& why) -> Result<void> {
-    return Failure({Errc::invalid_argument, why});
-  };
   if (!StackComparison::supports(format)) {
-    return fail("--baseline supports only folded, html and jsonl: a stack of " + options.format +
-                " has no place for two counts");
+    return invalid("--baseline supports only folded, html and jsonl: a stack of " + options.format +
+                   " has no place for two counts");
   }
   const std::array refused = {
       std::pair(options.stats, "--stats"), std::pair(options.addresses, "--addresses"),
       std::pair(options.lines, "--lines"), std::pair(options.writing.with_pid, "--with-pid"),
       std::pair(options.code, "--code")};
   for (const auto& [is_given, name] : refused) {
-    if (is_given) return fail(std::string("--baseline does not support ") + name);
+    if (is_given) return invalid(std::string("--baseline does not support ") + name);
   }
   if (options.baselines.size() > 1) {
-    return fail(std::string(kOneWithOne));
+    return invalid(std::string(kOneWithOne));
   }
   const Result<void> checked = check_recorded_options(options);
   return checked ? check_compared(options, options.baselines) : checked;
@@ -474,23 +468,21 @@ bool supports_labels(StackFormat format) {
 /// Fails if stacks are to be merged, and an option or a format that needs those of one recording.
 Result<void> check_merged(const StacksOptions& options, StackFormat format,
                           const Console& console) {
-  const auto fail = [](const std::string& why) -> Result<void> {
-    return Failure({Errc::invalid_argument, why});
-  };
-  if (!options.baselines.empty()) return fail(std::string(kOneWithOne));
+  if (!options.baselines.empty()) return invalid(std::string(kOneWithOne));
   const std::array refused = {std::pair(options.stats, "--stats"),
                               std::pair(options.writing.with_pid, "--with-pid"),
                               std::pair(options.code, "--code")};
   for (const auto& [is_given, name] : refused) {
-    if (is_given) return fail(std::string("several recordings and --label do not support ") + name);
+    if (is_given)
+      return invalid(std::string("several recordings and --label do not support ") + name);
   }
   if (!StackWriter::supports_merged(format)) {
-    return fail("stacks are merged only by " + formats_with(StackWriter::supports_merged) + ": " +
-                options.format + " has the samples of one recording, in order");
+    return invalid("stacks are merged only by " + formats_with(StackWriter::supports_merged) +
+                   ": " + options.format + " has the samples of one recording, in order");
   }
   if (!options.merging.labels.empty() && !supports_labels(format)) {
-    return fail("--label supports only " + formats_with(supports_labels) + ": " + options.format +
-                " has no place for labels");
+    return invalid("--label supports only " + formats_with(supports_labels) + ": " +
+                   options.format + " has no place for labels");
   }
   const bool is_binary = format == StackFormat::pprof || format == StackFormat::otlp;
   const Result<void> fits =

@@ -204,8 +204,8 @@ Result<std::optional<Input>> read_code(const std::string& path, std::uint64_t si
   Result<Input> input = Input::open(path, policy);
   if (!input) return Failure(std::move(input).error());
   if (input->text().size() == size) return *std::move(input);
-  return Failure({Errc::invalid_argument, path + " has " + std::to_string(input->text().size()) +
-                                              " bytes, but SIZE is " + std::to_string(size)});
+  return invalid(path + " has " + std::to_string(input->text().size()) + " bytes, but SIZE is " +
+                 std::to_string(size));
 }
 
 ExitCode write_one(const WriteOptions& options, const Console& console) {

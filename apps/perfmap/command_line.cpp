@@ -713,9 +713,8 @@ Result<void> choose_format(const char* option, std::string& format, const std::s
   const bool is_clear = suffix != nullptr && !suffix->format.empty();
   if (!format.empty()) {
     if (!is_clear || suffix->format == format) return {};
-    return Failure({Errc::invalid_argument, "the format is " + format + ", but " + path +
-                                                " has the suffix of " +
-                                                std::string(suffix->format)});
+    return invalid("the format is " + format + ", but " + path + " has the suffix of " +
+                   std::string(suffix->format));
   }
   format = is_clear ? std::string(suffix->format) : standard;
   const std::size_t name = path.rfind('/') + 1;  // 0 without a '/'

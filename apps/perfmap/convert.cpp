@@ -404,22 +404,19 @@ bool is_json(const ConvertOptions& options) {
 
 /// Options that the target does not have.
 Result<void> check_options(const ConvertOptions& options) {
-  const auto refuse = [](const std::string& text) -> Result<void> {
-    return Failure({Errc::invalid_argument, text});
-  };
   if (options.to.empty())
-    return refuse(
+    return invalid(
         "expected --to KIND: perf-map, jitdump, json, jsonl or elf, or -o FILE with a suffix for "
         "it");
   if (options.effective && !is_json(options))
-    return refuse("--effective requires --to json or --to jsonl");
+    return invalid("--effective requires --to json or --to jsonl");
   if (options.code && (!is_json(options) || options.effective))
-    return refuse("--code requires --to json or --to jsonl, without --effective");
+    return invalid("--code requires --to json or --to jsonl, without --effective");
   if (options.overlap != Overlap::last && !options.effective)
-    return refuse("--overlap requires --effective");
+    return invalid("--overlap requires --effective");
   if (options.time != Timeline::kEnd && options.to != "elf" && options.to != "perf-map" &&
       !options.effective) {
-    return refuse("--time requires --to elf, --to perf-map or --effective");
+    return invalid("--time requires --to elf, --to perf-map or --effective");
   }
   return check_number(options.sources, 1, 1);
 }

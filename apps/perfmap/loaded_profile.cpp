@@ -226,14 +226,12 @@ void add_normalize(CommandOptions& command, ComparisonOptions& comparing, Option
 
 Result<void> check_compared(const RecordedStacksOptions& options,
                             std::span<const std::string> others) {
-  const auto fail = [](const std::string& why) -> Result<void> {
-    return Failure({Errc::invalid_argument, why});
-  };
   if (!options.sources.empty()) {
-    return fail("--baseline does not support further sources: the recordings have other processes");
+    return invalid(
+        "--baseline does not support further sources: the recordings have other processes");
   }
   const auto count = std::ranges::count(others, "-") + (options.recording == "-" ? 1 : 0);
-  if (count > 1) return fail("standard input can be a source only once");
+  if (count > 1) return invalid("standard input can be a source only once");
   return {};
 }
 

@@ -21,8 +21,6 @@
 namespace perfmap::app {
 namespace {
 
-Failure invalid(const std::string& why) { return Failure(Error{Errc::invalid_argument, why}); }
-
 bool has_value(std::string_view label) { return label.find('=') != std::string_view::npos; }
 
 std::string check_label(const std::string& text) {

@@ -330,15 +330,12 @@ std::string note_of_inlining(const FrameFunction& function, const Recording& rec
 }
 
 Result<void> check_recorded_options(const RecordedStacksOptions& options) {
-  const auto fail = [](const std::string& why) -> Result<void> {
-    return Failure({Errc::invalid_argument, why});
-  };
   const StackFilter& filter = options.stacks.filter;
   if (filter.to < filter.from) {
-    return fail("--to-time " + options.to_text + " is before --from " + options.from_text);
+    return invalid("--to-time " + options.to_text + " is before --from " + options.from_text);
   }
   if (options.recording == "-" && reads_stdin(options.sources)) {
-    return fail("standard input can be a source only once");
+    return invalid("standard input can be a source only once");
   }
   for (const Source& source : options.sources) {
     const bool may_be = source.as == Source::As::any || source.as == Source::As::path;

@@ -78,9 +78,7 @@ Result<void> select_processes(Source& recording, const std::vector<pid_t>& pids,
   std::erase_if(missing, [&](pid_t pid) { return std::ranges::find(*named, pid) != named->end(); });
   const bool has_any = std::ranges::any_of(
       pids, [&](pid_t pid) { return std::ranges::find(*named, pid) != named->end(); });
-  const auto failed = [&](const std::string& why) {
-    return Failure({Errc::invalid_argument, recording.shown + why});
-  };
+  const auto failed = [&](const std::string& why) { return invalid(recording.shown + why); };
   if (words.recorded == Recorded::memory && pids.size() == 1) {
     missing.clear();
     return {};
@@ -111,8 +109,7 @@ Result<void> use_recordings(std::vector<Source>& sources, const SourceWords& wor
     if (!done) recording->failure = done.error();
   }
   if (!missing.empty() && missing.size() < pids.size()) {
-    return Failure({Errc::invalid_argument,
-                    "no recording has a perf map or jitdump of process " + listed(missing)});
+    return invalid("no recording has a perf map or jitdump of process " + listed(missing));
   }
   std::erase_if(sources, [](const Source& source) { return source.as == Source::As::pid; });
   return {};
@@ -165,9 +162,7 @@ void add_process(CommandOptions& command, std::vector<pid_t>& pids) {
 
 Result<void> check_process(const std::vector<pid_t>& pids) {
   if (pids.size() == 1) return {};
-  return Failure(
-      {Errc::invalid_argument,
-       "expected one PID" + (pids.empty() ? "" : "; got " + std::to_string(pids.size()))});
+  return invalid("expected one PID" + (pids.empty() ? "" : "; got " + std::to_string(pids.size())));
 }
 
 Error with_rights_advice(Error error, const std::string& command) {
@@ -184,7 +179,7 @@ Result<void> check_number(const std::vector<Source>& sources, std::size_t least,
                                          : "expected " + std::to_string(least) + " SOURCES";
   text += is_one ? ": a path, '-' or a pid" : ": paths, '-' or pids";
   if (!sources.empty()) text += "; got " + std::to_string(sources.size());
-  return Failure({Errc::invalid_argument, text});
+  return invalid(text);
 }
 
 Roots roots_from_environment() {
