@@ -80,7 +80,7 @@ class JsonlWriter : public StackWriter {
     if (function.name.empty() && place.map_address != 0) {
       const bool is_address = place.vaddr != 0;
       json_.key(is_address ? "address" : "file_offset");
-      json_.address(is_address ? place.vaddr : place.map_address);
+      json_.address((is_address ? place.vaddr : place.map_address) - (frame.is_return ? 1 : 0));
       json_.member("build_id", hex_of_bytes(mapping.build_id));
     }
     write_doubts(doubts_of(frame, place));

@@ -31,6 +31,7 @@ std::uint64_t saturated_sum(std::uint64_t a, std::uint64_t b) noexcept {
 struct MergedFrame {
   std::uint32_t place = 0;
   FrameSource source = FrameSource::initial;
+  bool is_return = false;  // only if the place has an address
   friend bool operator==(const MergedFrame&, const MergedFrame&) = default;
 };
 
@@ -47,7 +48,9 @@ struct MergedSample {
 
 struct HashOf {
   std::size_t operator()(const MergedFrame& frame) const noexcept {
-    return Hash().add(frame.place).add(static_cast<std::uint64_t>(frame.source)).value();
+    const auto source =
+        static_cast<std::uint64_t>(frame.source) << 1 | std::uint64_t{frame.is_return};
+    return Hash().add(frame.place).add(source).value();
   }
   std::size_t operator()(const MergedSample& sample) const noexcept {
     return Hash()
@@ -228,6 +231,13 @@ struct MergedStacks::State {
     known.period = saturated_sum(known.period, more.period);
   }
 
+  std::uint32_t frame_of(std::uint32_t place, FrameSource from, bool is_return) {
+    const std::uint32_t number = place_of(place);
+    const FramePlace& converted = table.place(number);
+    const bool has_address = converted.map_address != 0 || converted.vaddr != 0;
+    return frames.add({number, from, is_return && has_address});
+  }
+
   void note_time(const StackSample& sample) {
     if (profile.wall_ns == 0 || !event_of(profile, sample).has_times) return;
     const std::uint64_t time = profile.wall_ns + sample.time - profile.clock_ns;
@@ -252,7 +262,7 @@ void MergedStacks::add(const StackSample& sample, std::uint64_t count) {
   std::uint32_t node = 0;
   for (std::size_t i = sample.frames.size(); i-- > 0;) {
     const StackFrame& frame = sample.frames[i];
-    node = state.tree.child(node, state.frames.add({state.place_of(frame.place), frame.source}));
+    node = state.tree.child(node, state.frame_of(frame.place, frame.source, frame.is_return));
   }
   state.note_time(sample);
   state.count({.node = node,
@@ -277,7 +287,7 @@ void MergedStacks::add(const MergedStacks& other) {
   for (std::uint32_t node = 1; node < nodes.size(); ++node) {
     const MergedFrame& frame = from.frames[from.tree[node].frame];
     nodes[node] = state.tree.child(nodes[from.tree[node].parent],
-                                   state.frames.add({state.place_of(frame.place), frame.source}));
+                                   state.frame_of(frame.place, frame.source, frame.is_return));
   }
   std::vector<std::uint32_t> sets(from.label_sets.size());
   for (std::uint32_t set = 0; set < sets.size(); ++set) {
@@ -321,7 +331,8 @@ void MergedStacks::visit(const std::function<void(const StackSample& sample)>& t
       const MergedFrame& frame = state.frames[state.tree[node].frame];
       frames.push_back({.ip = state.table.place(frame.place).vaddr,
                         .place = frame.place,
-                        .source = frame.source});
+                        .source = frame.source,
+                        .is_return = frame.is_return});
     }
     const std::vector<StackLabel> labels = state.label_sets[merged.labels];
     StackSample sample{.pid = -1, .tid = -1};

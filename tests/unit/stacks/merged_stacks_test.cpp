@@ -241,8 +241,23 @@ TEST_CASE("a frame without a name keeps its address in the file", "[merged]") {
   const json frame = lines_of(merged)[0]["frames"][3];
   CHECK(frame["name"].is_null());
   CHECK(frame["module"] == "/lib/libc.so.6");
-  CHECK(frame["address"] == "0x27249");
+  CHECK(frame["address"] == "0x27248");  // of its call
   CHECK(frame["build_id"] == "0123456789");
+}
+
+TEST_CASE("a caller without a name has the address of its call, for symbolizers", "[merged]") {
+  MergedStacks merged, again;
+  add(merged, with_events());
+  again.add(merged);
+  for (const MergedStacks* const all : {&merged, &again}) {
+    const json profile = json::parse(written(*all, StackFormat::otlp_json));
+    std::vector<std::string> addresses;
+    for (const json& location : profile["dictionary"]["locationTable"]) {
+      addresses.push_back(location.value("address", "0"));
+    }
+    CHECK(std::ranges::count(addresses, std::to_string(0x27249 - 1)) == 1);
+    CHECK(std::ranges::count(addresses, std::to_string(UINT64_MAX)) == 0);
+  }
 }
 
 TEST_CASE("recordings have labels of their own", "[merged]") {
