@@ -171,3 +171,82 @@ class Profiles:
             assert table[0] == zero, (name, table[0])
             assert numbers == set(range(len(table))), (name, numbers ^ set(range(len(table))))
             assert len({json.dumps(one, sort_keys=True) for one in table}) == len(table), name
+
+
+TABLES = {"mappingIndex": "mappingTable", "locationIndices": "locationTable", "functionIndex": "functionTable",
+          "attributeIndices": "attributeTable", "stackIndex": "stackTable", "linkIndex": "linkTable"}
+IDENTITY = {"mappingTable": ("memoryStart", "memoryLimit", "fileOffset", "filenameStrindex", "attributeIndices"),
+            "locationTable": ("mappingIndex", "address", "lines", "attributeIndices"),
+            "functionTable": ("nameStrindex", "systemNameStrindex", "filenameStrindex", "startLine"),
+            "stackTable": ("locationIndices",), "attributeTable": ("keyStrindex", "value", "unitStrindex"),
+            "linkTable": ("traceId", "spanId")}
+UNSET = (None, 0, "", [], {}, "0" * 32, "0" * 16)
+
+
+def check_indexes(value, tables):
+    for name, member in value.items():
+        members = member if isinstance(member, list) else [member]
+        table = "stringTable" if name.endswith("Strindex") else TABLES.get(name)
+        if table:
+            assert all(0 <= one < len(tables[table]) for one in members), (name, member, len(tables[table]))
+        if name == "attributeIndices":
+            keys = [tables["attributeTable"][one].get("keyStrindex", 0) for one in members]
+            assert 0 not in members and len(set(keys)) == len(keys), (members, keys)
+        if name == "locationIndices":
+            assert 0 not in members, "a stack has the location that stands for none"
+        for one in members:
+            if isinstance(one, dict):
+                check_indexes(one, tables)
+
+
+def check_samples(profile):
+    """Each sample has a stack, thread and link of its own; all of a profile have one shape."""
+    seen, shapes = set(), set()
+    begin = profile["timeUnixNano"] if "timeUnixNano" in profile else None
+    for sample in profile.get("samples", []):
+        identity = (sample.get("stackIndex", 0), tuple(sorted(sample.get("attributeIndices", []))), sample.get("linkIndex", 0))
+        assert identity not in seen, identity
+        seen.add(identity)
+        values, times = sample.get("values", []), sample.get("timestampsUnixNano", [])
+        assert values or times, sample
+        assert not (values and times) or len(values) == len(times), sample
+        assert times or len(values) == 1, sample
+        shapes.add((bool(values), bool(times)))
+        for time in times:
+            assert begin <= time < begin + profile["durationNano"], (time, begin, profile["durationNano"])
+    assert len(shapes) <= 1, shapes
+
+
+def check_rules(data, is_of_pprof=False):
+    """Rules for profiles, from the comments of profiles.proto. In a profile of pprof, addresses may be outside their
+    mapping."""
+    tables = data["dictionary"]
+    assert tables["stringTable"][0] == "" and len(set(tables["stringTable"])) == len(tables["stringTable"])
+    for name, members in IDENTITY.items():
+        # A member that has its zero value is as one that is absent.
+        entries = [json.dumps([one.get(member) if one.get(member) not in UNSET else None for member in members], sort_keys=True)
+                   for one in tables[name]]
+        assert set(json.loads(entries[0])) == {None}, (name, tables[name][0])
+        assert len(set(entries)) == len(entries), (name, [one for one in entries if entries.count(one) > 1][:2])
+    check_indexes(data, tables)
+    for mapping in tables["mappingTable"][1:]:
+        start, limit = mapping.get("memoryStart", 0), mapping.get("memoryLimit", 0)
+        assert start < limit or start == limit == 0, mapping
+    for function in tables["functionTable"][1:]:
+        assert function.get("nameStrindex") or function.get("systemNameStrindex") or function.get("filenameStrindex"), function
+    for attribute in tables["attributeTable"][1:]:
+        assert attribute.get("keyStrindex") and attribute.get("value"), attribute
+    for location in tables["locationTable"][1:]:
+        mapping = tables["mappingTable"][location.get("mappingIndex", 0)]
+        start, limit = mapping.get("memoryStart", 0), mapping.get("memoryLimit", 0)
+        # Functions that are known by their names alone may have no address.
+        inside = start <= location.get("address", 0) < limit or not limit or (location.get("lines") and not location.get("address"))
+        assert inside or is_of_pprof, (location, mapping)
+        assert location.get("address") or location.get("lines"), location
+        for line in location.get("lines", []):
+            assert line.get("functionIndex"), location
+    for resource in data.get("resourceProfiles", []):
+        for scope in resource["scopeProfiles"]:
+            for profile in scope["profiles"]:
+                assert profile["sampleType"].get("typeStrindex"), profile
+                check_samples(profile)
