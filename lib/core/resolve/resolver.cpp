@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "perfmap/resolver.hpp"
 
+#include <algorithm>
 #include <array>
 #include <limits>
+#include <unordered_map>
 
 #include "map/map_scan.hpp"
 
@@ -81,11 +83,29 @@ struct Resolver::State {
   std::vector<CodeLine> lines;                     // lines of the function that was asked for last
   std::size_t lines_source = std::numeric_limits<std::size_t>::max();
   std::uint64_t lines_offset = 0;
+  std::unordered_map<std::string, std::optional<std::int64_t>> line_counts;  // of source files
+  std::uint64_t source_bytes = 0;                                            // that were read
 
   State(std::vector<Map> maps, Overlap overlap, Diagnostics& problems)
       : index(std::move(maps), overlap, problems) {}
 
   std::size_t map_count() const noexcept { return index.maps().size(); }
+
+  /// The number of lines of a script that a dump of V8 names, which may be hostile. Nothing if the
+  /// file cannot be used.
+  std::optional<std::int64_t> count_lines(std::string_view file) {
+    constexpr std::string_view kUrl = "file://";  // of a module
+    if (file.starts_with("file:///")) file.remove_prefix(kUrl.size());
+    const bool is_script = file.ends_with("js") || file.ends_with("ts");
+    if (!is_script || file.front() != '/' || file.find('\0') != file.npos) return std::nullopt;
+    const auto [known, is_new] = line_counts.try_emplace(std::string(file));
+    if (!is_new) return known->second;
+    const OpenPolicy policy{.follow_link = false, .regular_only = true, .bounded = true};
+    const Result<Input> input = Input::open(known->first, policy);
+    if (!input || input->facts().size > kMaxSourceBytes - source_bytes) return std::nullopt;
+    source_bytes += input->facts().size;
+    return known->second = std::ranges::count(input->text(), '\n') + 1;
+  }
 
   /// True if this dump decides what the address was.
   bool ask(std::size_t number, const Query& query, Resolution& answer) const noexcept {
@@ -214,7 +234,15 @@ const std::vector<CodeLine>& Resolver::lines(const ResolvedName& name) {
   const std::size_t number = name.source - state.map_count();
   std::optional<JitDetails>& details = state.details[number];
   if (!details) details.emplace(state.timelines[number].dump());
-  return state.lines = details->lines(name.offset);
+  state.lines = details->lines(name.offset);
+  if (!state.timelines[number].dump().is_v8()) return state.lines;
+  std::string_view file;
+  std::optional<std::int64_t> count;
+  for (CodeLine& line : state.lines) {
+    if (line.file != file) count = state.count_lines(file = line.file);
+    if (count && line.line > *count) line.file = kInlinedFromAnotherFile;
+  }
+  return state.lines;
 }
 
 }  // namespace perfmap

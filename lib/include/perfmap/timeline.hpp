@@ -142,6 +142,10 @@ struct CodeLine {
   friend bool operator==(const CodeLine&, const CodeLine&) = default;
 };
 
+/// CodeLine::file of a line that belongs to a function of another, unknown file. V8 names the file
+/// of the outer function for the lines of all functions that it inlined.
+inline constexpr std::string_view kInlinedFromAnotherFile = "[inlined from another file]";
+
 /// Finds the DEBUG_INFO and UNWINDING_INFO record of each LOAD of a jitdump, and the source lines
 /// of its code. Corrects known mistakes of producers.
 ///

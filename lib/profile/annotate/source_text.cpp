@@ -112,7 +112,8 @@ std::vector<std::size_t> line_begins(std::string_view text) {
 
 const SourceText::File& SourceText::open(const std::string& file) {
   const auto [place, is_new] = files_.try_emplace(file);
-  if (!is_new || file.empty()) return place->second;  // the name of a file may be lost
+  // The name of a file may be lost.
+  if (!is_new || file.empty() || file == kInlinedFromAnotherFile) return place->second;
   Result<Input> input = open_source(root_, path_of(file), is_shared_);
   if (!input) {
     place->second.is_private = is_refused_as(input.error(), kIsPrivate);

@@ -241,7 +241,7 @@ class ReportRows {
   Place make_place(std::uint32_t number) {
     const FrameFunction& original = table_.function_of(number);
     const std::uint32_t frame = frames_.of_place(number);
-    const std::uint32_t row = add_function(frames_.function(frame), original, frames_.line(frame));
+    const std::uint32_t row = add_function(frame, original);
     Place place{row};
     const bool has_tier = original.kind == FrameKind::jit && !original.tier.empty();
     if (has_tier && options_.by != ReportBy::tier) {
@@ -257,8 +257,8 @@ class ReportRows {
   }
 
   /// `original` still has its tier.
-  std::uint32_t add_function(const FrameFunction& function, const FrameFunction& original,
-                             std::uint32_t line) {
+  std::uint32_t add_function(std::uint32_t frame, const FrameFunction& original) {
+    const FrameFunction& function = frames_.function(frame);
     const FrameKind kind = kind_of_code(function.kind);
     const std::uint32_t module = strings_.add(function.module);
     RowKey key{.kind = kind};
@@ -279,7 +279,10 @@ class ReportRows {
         facts = {};
         break;
       }
-      case ReportBy::line: set_line(original, line, key, facts); [[fallthrough]];
+      case ReportBy::line:
+        facts.file = strings_.add(frames_.file(frame));
+        set_line(original, frames_.line(frame), key, facts);
+        [[fallthrough]];
       default:
         facts.system_name = strings_.add(original.system_name);
         key.name = strings_.add(shown_name(function));

@@ -137,7 +137,7 @@ class ChromeWriter : public StackWriter {
     json_.key("args");
     json_.begin_object();
     if (!function.module.empty()) json_.member("module", function.module);
-    if (!function.file.empty()) json_.member("file", function.file);
+    if (!frames_.file(frame).empty()) json_.member("file", frames_.file(frame));
     if (frames_.line(frame) != 0) json_.member("line", frames_.line(frame));
     json_.end_object();
     json_.end_object();

@@ -88,7 +88,7 @@ class FoldedWriter : public StackWriter {
     const FrameFunction& function = frames_.function(frame);
     std::string text = safe(shown_name(function));
     if (frames_.line(frame) != 0) {
-      text += " (" + safe(function.file) + ":" + std::to_string(frames_.line(frame)) + ")";
+      text += " (" + safe(frames_.file(frame)) + ":" + std::to_string(frames_.line(frame)) + ")";
     }
     if (!input_.options.marks) return text;
     switch (function.kind) {

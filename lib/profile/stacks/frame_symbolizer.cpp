@@ -305,6 +305,10 @@ void FrameSymbolizer::add_jit_line(const AddressName& name, FrameFunction& funct
   const CodeLine* const line =
       line_at(name.sources->resolver().lines(*name.entry), name.entry->address_at_load);
   if (line == nullptr || line->line <= 0) return;
+  if (line->file == kInlinedFromAnotherFile) {
+    place.inlined_line = static_cast<std::uint32_t>(line->line);
+    return;
+  }
   place.line = static_cast<std::uint32_t>(line->line);
   place.column = static_cast<std::uint32_t>(std::max(line->column, 0));
   if (!line->file.empty()) function.file = line->file;

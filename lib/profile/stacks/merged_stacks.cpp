@@ -155,7 +155,10 @@ struct MergedStacks::State {
 
   std::uint32_t convert(const FramePlace& from) {
     const FrameFunction& function = source->function(from.function);
-    FramePlace place{.line = from.line, .column = from.column, .doubts = from.doubts};
+    FramePlace place{.line = from.line,
+                     .column = from.column,
+                     .inlined_line = from.inlined_line,
+                     .doubts = from.doubts};
     if (function.name.empty() && function.kind == FrameKind::native) {
       place.map_address = from.map_address;
       place.vaddr = from.vaddr;

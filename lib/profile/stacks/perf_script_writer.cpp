@@ -136,8 +136,11 @@ class PerfScriptWriter : public StackWriter {
       append_hex(text, offset - (offset != 0 ? before : 0));
     }
     text += module_text(function, place) + mark_of(doubts_of(frame, place)) + "\n";
-    if (input_.options.lines && place.line != 0) {
-      text += "  " + escaped(function.file) + ":" + std::to_string(place.line) + "\n";
+    const bool is_inlined = place.inlined_line != 0;
+    const std::uint32_t line = is_inlined ? place.inlined_line : place.line;
+    if (input_.options.lines && line != 0) {
+      const auto file = is_inlined ? kInlinedFromAnotherFile : std::string_view(function.file);
+      text += "  " + escaped(file) + ":" + std::to_string(line) + "\n";
     }
     return text;
   }

@@ -106,7 +106,8 @@ class SpeedscopeWriter : public StackWriter {
     const FrameFunction& function = frames_.function(frame);
     json_.begin_object();
     json_.member("name", shown_name(function));
-    const std::string_view file = function.file.empty() ? function.module : function.file;
+    const std::string_view source = frames_.file(frame);
+    const std::string_view file = source.empty() ? function.module : source;
     if (!file.empty()) json_.member("file", file);
     if (frames_.line(frame) != 0) json_.member("line", frames_.line(frame));
     json_.end_object();

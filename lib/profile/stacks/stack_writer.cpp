@@ -62,7 +62,7 @@ struct HashOf {
         .add(place.map_address)
         .add(place.vaddr)
         .add(place.record)
-        .add(std::uint64_t{place.doubts.bits})
+        .add(std::uint64_t{place.inlined_line} << 32 | place.doubts.bits)
         .value();
   }
 };
@@ -198,7 +198,9 @@ std::uint32_t ShownFrames::of_place(std::uint32_t place) {
   if (known == 0) {
     const FramePlace& found = table_.place(place);
     const std::uint32_t function = merge_tiers_ ? merged_function(found.function) : found.function;
-    known = frames_.add({function, lines_ ? found.line : 0}) + 1;
+    const bool is_inlined = lines_ && found.inlined_line != 0;
+    const std::uint32_t line = is_inlined ? found.inlined_line : lines_ ? found.line : 0;
+    known = frames_.add({function, line, is_inlined}) + 1;
   }
   return known - 1;
 }

@@ -47,12 +47,17 @@ class ShownFrames {
     return (merge_tiers_ ? merged_ : table_).function(frames_[number].function);
   }
   std::uint32_t line(std::uint32_t number) const noexcept { return frames_[number].line; }
+  /// Of the line.
+  std::string_view file(std::uint32_t number) const noexcept {
+    return frames_[number].is_inlined ? kInlinedFromAnotherFile : function(number).file;
+  }
   std::size_t size() const noexcept { return frames_.size(); }
 
  private:
   struct Frame {
     std::uint32_t function;
     std::uint32_t line;
+    bool is_inlined;  ///< see FramePlace::inlined_line
     friend bool operator==(const Frame&, const Frame&) = default;
   };
   struct HashOf {

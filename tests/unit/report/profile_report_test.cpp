@@ -292,6 +292,33 @@ TEST_CASE("a function has the line with most samples of its own", "[report]") {
   CHECK((rows[1].name == "f" && rows[1].file == "a.erl" && rows[1].line == 4));
 }
 
+TEST_CASE("a line inlined from another file is marked, and is no line of the function",
+          "[report]") {
+  test::Stacks stacks;
+  FrameFunction foo = test::kFast;
+  foo.file = "/a.js";
+  FramePlace other = stacks.table.place(stacks.place(foo, 0x10, 0));
+  other.inlined_line = 139;
+  const std::uint32_t inlined = stacks.table.add(other);
+  const std::uint32_t own = stacks.place(foo, 0x20, 0, 4);
+  stacks.add(stacks.frames({inlined}));
+  stacks.add(stacks.frames({inlined}));
+  stacks.add(stacks.frames({own}));
+  const std::vector<ReportRow> rows = report_of(stacks).rows(0);
+  REQUIRE(rows.size() == 1);
+  // Where it begins, because the inlined code has most of its samples.
+  CHECK((rows[0].self.samples == 3 && rows[0].file == "/a.js" && rows[0].line == 1));
+  const ProfileReport by_line = report_of(stacks, {.by = ReportBy::line});
+  REQUIRE(by_line.rows(0).size() == 2);
+  CHECK((by_line.rows(0)[0].file == kInlinedFromAnotherFile && by_line.rows(0)[0].line == 139));
+  const std::string folded = stacks.in(StackFormat::folded, {.lines = true});
+  CHECK(has(folded, "foo /a.js:1:13 ([inlined from another file]:139)_[j] 2"));
+  CHECK(has(folded, "foo /a.js:1:13 (/a.js:4)_[j] 1"));
+  CHECK(has(stacks.in(StackFormat::perf_script, {.lines = true}),
+            "\n  [inlined from another file]:139\n"));
+  CHECK_FALSE(has(stacks.in(StackFormat::jsonl), "139"));
+}
+
 TEST_CASE("an inlined function is a row, or a part of the function that contains it", "[report]") {
   test::Stacks stacks;
   const std::uint32_t main = stacks.place(test::kMain, 0x124c, 0x4c, 12);

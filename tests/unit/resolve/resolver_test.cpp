@@ -8,6 +8,7 @@
 #include "perfmap/timeline.hpp"
 #include "support/catch.hpp"
 #include "support/jitdump_bytes.hpp"
+#include "support/scratch.hpp"
 
 namespace perfmap::resolver_test {
 namespace {
@@ -83,6 +84,39 @@ TEST_CASE("lines are found by the address at which the code was loaded", "[resol
   REQUIRE(mapped.found);
   CHECK(resolver.lines(*mapped.found).empty());
   CHECK(resolver.input(answer.found->source).name() == "jit-42.dump");
+}
+
+TEST_CASE("a line after the end of V8's file is marked as inlined from another file",
+          "[resolver]") {
+  const test::Scratch scratch;
+  const std::string file = scratch.write("two.js", "first\nsecond\n");
+  std::filesystem::create_symlink(file, scratch / "link.js");
+  const std::string text = scratch.write("two.txt", "first\nsecond\n");
+  const auto lines = [&](const test::DumpBytes::Header& header, const std::string& name) {
+    const test::DumpBytes bytes =
+        test::DumpBytes()
+            .header(header)
+            .debug_info(5, 0x1000, {{0x1000, 2, 0, name}, {0x1008, 9, 0, name}})
+            .load(10, 0x1000, "f", std::string(16, 'a'), 1);
+    Resolver resolver = resolver_of({}, {test::dump_of(bytes.text())});
+    std::vector<std::string> files;
+    for (const CodeLine& line : resolver.lines(*resolver.find({0x1000}).found)) {
+      files.emplace_back(line.file);
+    }
+    return files;
+  };
+  using Files = std::vector<std::string>;
+  const test::DumpBytes::Header v8{.pad1 = JitdumpHeader::kV8Padding};
+  const Files marked = {file, std::string(kInlinedFromAnotherFile)};
+  CHECK(lines(v8, file) == marked);
+  CHECK(lines(v8, "file://" + file) == Files{"file://" + file, marked[1]});
+  CHECK(lines({}, file) == Files{file, file});
+  // Files whose lines are not counted.
+  for (const std::string& other : {scratch / "link.js", text, scratch / "gone.js", scratch.path(),
+                                   std::string("two.js"), std::string("/dev/null")}) {
+    CAPTURE(other);
+    CHECK(lines(v8, other) == Files{other, other});
+  }
 }
 
 TEST_CASE("a dump's contents at a given time are converted to a map", "[resolver]") {

@@ -53,6 +53,8 @@ struct FramePlace {
   std::uint32_t mapping = 0;   ///< for FrameTable::mapping(); 0: none
   std::uint32_t line = 0;      ///< 0: unknown
   std::uint32_t column = 0;
+  /// If not 0: the line in another, unknown file, whose function was inlined. `line` is then 0.
+  std::uint32_t inlined_line = 0;
   std::uint64_t offset = 0;  ///< from the beginning of the function's code
   /// The address as perf script prints it: for a mapped file the offset in it, otherwise unchanged.
   Address map_address = 0;
