@@ -36,10 +36,6 @@ struct AnnotateOptions : RecordedStacksOptions {
   bool wants_source() const noexcept { return !only_asm; }
 };
 
-std::string file_name(std::string_view path) {
-  return std::string(path.substr(path.rfind('/') + 1));
-}
-
 /// Writes an annotation as text; on a terminal with colours.
 class TextWriter {
  public:
@@ -72,7 +68,7 @@ class TextWriter {
 
   void write_head(const CodeVersion& version, std::uint64_t all) {
     paint(kBold, printable(version.name));
-    out_.write(": " + counted(version.self, "sample") + ", " + percent(version.self, all) +
+    out_.write(": " + counted(version.self, "sample") + ", " + percent_text(version.self, all, 1) +
                " of all; " + std::to_string(version.total) + " with its callees\n");
     std::string where = version.tier.empty() ? "  " : "  " + printable(version.tier) + ", ";
     if (!version.inlined_into.empty())
@@ -96,7 +92,7 @@ class TextWriter {
     const std::uint64_t hundredths = scaled_ratio(self, version.self, 4);
     // Like perf annotate: red from 5 %, green from 0.5 %.
     const char* const color = hundredths >= 500 ? kRed : hundredths >= 50 ? kGreen : nullptr;
-    paint(color, cell(self == 0 ? "" : percent(self, version.self), 7));
+    paint(color, cell(self == 0 ? "" : percent_text(self, version.self, 1), 7));
     out_.write(number(self, 8) + number(total, 8) + " | ");
   }
 
@@ -128,7 +124,7 @@ class TextWriter {
   void write_source(const CodeVersion& version, const SourcePlace& place) {
     const std::string& file = version.files[place.file];
     out_.write(std::string(kCountColumns, ' ') + "| ");
-    std::string text = printable(file_name(file)) + ":" + std::to_string(place.line);
+    std::string text = printable(base_name(file)) + ":" + std::to_string(place.line);
     if (const auto line = source_.line_without_tabs(file, place.line))
       text += "  " + printable(*line);
     paint(kCyan, fitting(std::move(text), kCountColumns + 2));
@@ -478,7 +474,7 @@ Result<void> write_all(const AnnotateOptions& options, const Annotation& found, 
   if (options.format == "text") TextWriter(*out, false, 0, source).write(found, options);
   if (options.format == "json") AnnotationJson(*out, source).write(found, options);
   if (options.format == "html") {
-    AnnotationPageOptions page{.recording = file_name(options.recording)};
+    AnnotationPageOptions page{.recording = std::string(base_name(options.recording))};
     page.instructions = options.wants_asm();
     page.lines = options.wants_source();
     write_annotation_page(found, page, source, *out);

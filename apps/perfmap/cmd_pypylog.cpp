@@ -195,7 +195,7 @@ struct Reading {
 
   const CompiledLoop& loop(std::uint32_t number) const { return profile.loops().all()[number]; }
   std::string share(const std::optional<std::uint64_t>& ticks) const {
-    return ticks ? percent(*ticks, profile.ticks()) : "-";
+    return ticks ? percent_text(*ticks, profile.ticks(), 1) : "-";
   }
 };
 
@@ -308,7 +308,7 @@ class LoopTable {
     if (has_iterations_) cells.push_back(count_text(row.iterations));
     if (read_.samples) {
       cells.push_back(std::to_string(row.samples));
-      cells.push_back(percent(row.samples, read_.samples->total));
+      cells.push_back(percent_text(row.samples, read_.samples->total, 1));
     }
     if (by_ != LoopKey::loop) cells.push_back(row.loops == 0 ? "-" : std::to_string(row.loops));
     return cells;
@@ -588,7 +588,7 @@ Result<void> write_answer(const Reading& read) {
 
 /// If PYPYLOG contained %d, the name of the log contains the pid.
 bool names(const std::string& log, pid_t pid) {
-  const std::string_view name = std::string_view(log).substr(log.rfind('/') + 1);
+  const std::string_view name = base_name(log);
   const std::string digits = std::to_string(pid);
   const std::size_t at = name.find(digits);
   if (at == std::string_view::npos) return false;

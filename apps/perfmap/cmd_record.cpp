@@ -103,8 +103,7 @@ Result<std::optional<std::vector<Runtime>>> chosen_runtimes(const std::string& t
 /// The name of the program, as in the default name of the directory.
 std::string short_name(const RecordOptions& options) {
   if (!options.command.empty()) {
-    const std::string& program = options.command.front();
-    return program.substr(program.rfind('/') + 1);
+    return std::string(base_name(options.command.front()));
   }
   std::ifstream file("/proc/" + std::to_string(options.pids.front()) + "/comm");
   std::string comm;
@@ -417,17 +416,6 @@ void warn_of_failures(const std::vector<Error>& failures, std::string_view what,
 
 constexpr std::size_t kMaxPaths = 5;
 
-/// "A, B and 3 more"
-std::string list_text(const std::vector<std::string>& texts) {
-  std::string list;
-  for (std::size_t i = 0; i < std::min(texts.size(), kMaxPaths); ++i) {
-    list += (i == 0 ? "" : ", ") + texts[i];
-  }
-  if (texts.size() > kMaxPaths)
-    list += " and " + std::to_string(texts.size() - kMaxPaths) + " more";
-  return list;
-}
-
 /// Maps and dumps that were not copied are not removed, either.
 void warn_of_missing(const NameKeeper& keeper, const Session& session, const Console& console) {
   std::vector<std::string> paths;
@@ -438,7 +426,7 @@ void warn_of_missing(const NameKeeper& keeper, const Session& session, const Con
     if (stays) paths.push_back(one_line(file.source, true));
   }
   const std::string advice =
-      paths.empty() ? "" : ", or free space and copy what stays: " + list_text(paths);
+      paths.empty() ? "" : ", or free space and copy what stays: " + list_text(paths, kMaxPaths);
   warn_of_failures(keeper.failures(), "names of JIT code", advice, session, console);
 }
 
@@ -503,7 +491,7 @@ void remove_left(const Session& session, const NameKeeper& keeper,
   if (in_use.empty()) return;
   console.note(counted(in_use.size(), "file") + (in_use.size() == 1 ? " stays" : " stay") +
                ", because processes that go on use " + (in_use.size() == 1 ? "it: " : "them: ") +
-               list_text(in_use));
+               list_text(in_use, kMaxPaths));
 }
 
 /// How long was recorded. A recording that was cut does not say when it ended.
@@ -577,7 +565,7 @@ Result<Kept> keep(Session& session, const Console& console) {
 }
 
 std::string share(std::uint64_t part, std::uint64_t whole) {
-  return whole == 0 ? "none" : percent(part, whole);
+  return whole == 0 ? "none" : percent_text(part, whole, 1);
 }
 
 /// "4.2 s"; under a tenth of a second "0.1 s".

@@ -139,15 +139,8 @@ StackOptions::Names names_of(const ReportOptions& options) {
 /// "'parse' is in the names of 3 functions: a, b and 1 more"
 std::string candidates(const std::string& name, const std::set<std::string_view>& names) {
   constexpr std::size_t kMaxNames = 10;
-  std::string text = "'" + name + "' is in " + std::to_string(names.size()) + " names: ";
-  std::size_t count = 0;
-  for (const std::string_view one : names) {
-    if (count == kMaxNames) break;
-    text.append(count++ == 0 ? "" : ", ").append(one);
-  }
-  if (names.size() > kMaxNames)
-    text += " and " + std::to_string(names.size() - kMaxNames) + " more";
-  return text;
+  return "'" + name + "' is in " + std::to_string(names.size()) +
+         " names: " + list_text(std::vector<std::string>(names.begin(), names.end()), kMaxNames);
 }
 
 /// The rows with that name, or with the only name that contains it.

@@ -204,9 +204,8 @@ bool wants_color(ColorWish wish, bool terminal) {
 bool was_started_by_sudo(std::string_view program) {
   const char* const started = std::getenv("SUDO_COMMAND");
   if (started == nullptr) return false;
-  const auto base = [](std::string_view path) { return path.substr(path.rfind('/') + 1); };
   const std::string_view command = started;
-  return base(command.substr(0, command.find(' '))) == base(program);
+  return base_name(command.substr(0, command.find(' '))) == base_name(program);
 }
 
 }  // namespace
@@ -355,13 +354,8 @@ std::string one_line(std::string_view text, bool terminal) {
 namespace {
 
 /// The number of characters, if the text is UTF-8.
-std::size_t width_of(const std::string& cell) {
-  return static_cast<std::size_t>(
-      std::count_if(cell.begin(), cell.end(), [](char byte) { return (byte & '\xc0') != '\x80'; }));
-}
-
 std::string padded(const std::string& text, std::size_t width, bool left) {
-  const std::size_t own = width_of(text);
+  const std::size_t own = character_count(text);
   const std::string blanks(own < width ? width - own : 0, ' ');
   return left ? text + blanks : blanks + text;
 }
@@ -372,7 +366,8 @@ void write_rows(const std::vector<TableRow>& rows, std::initializer_list<std::si
                 OutputFile& out) {
   std::vector<std::size_t> widths(rows.front().size());
   for (const TableRow& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
+    for (std::size_t i = 0; i < row.size(); ++i)
+      widths[i] = std::max(widths[i], character_count(row[i]));
   }
   for (const TableRow& row : rows) {
     std::string line;
@@ -383,12 +378,6 @@ void write_rows(const std::vector<TableRow>& rows, std::initializer_list<std::si
     line.resize(line.find_last_not_of(' ') + 1);
     out.write(line + "\n");
   }
-}
-
-std::string percent(std::uint64_t part, std::uint64_t whole) {
-  if (whole == 0) return "-";
-  const std::uint64_t tenths = (scaled_ratio(part, whole, 4) + 5) / 10;
-  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + "%";
 }
 
 void note_doubts(const DoubtCounts& counts, std::string_view what, const Console& console) {

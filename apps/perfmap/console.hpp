@@ -181,9 +181,6 @@ using TableRow = std::vector<std::string>;
 void write_rows(const std::vector<TableRow>& rows, std::initializer_list<std::size_t> left,
                 OutputFile& out);
 
-/// "12.5%", or "-" if `whole` is 0.
-std::string percent(std::uint64_t part, std::uint64_t whole);
-
 /// Answers of which some are doubtful.
 struct DoubtCounts {
   std::uint64_t all = 0;

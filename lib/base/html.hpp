@@ -41,9 +41,8 @@ inline std::string html_text(std::string_view bytes) {
 /// "12.34 %"; an en dash if `whole` is 0.
 inline std::string html_percent(std::uint64_t part, std::uint64_t whole) {
   if (whole == 0) return "–";
-  const std::uint64_t hundredths = (scaled_ratio(part, whole, 5) + 5) / 10;
-  const std::string rest = std::to_string(hundredths % 100);
-  return std::to_string(hundredths / 100) + (rest.size() < 2 ? ".0" : ".") + rest + " %";
+  std::string text = percent_text(part, whole, 2);
+  return text.insert(text.size() - 1, " ");
 }
 
 }  // namespace perfmap

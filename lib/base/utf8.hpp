@@ -28,6 +28,14 @@ constexpr int hex_digit(char c) noexcept {
   return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
+/// Whether it has digits, and nothing else.
+constexpr bool all_digits(std::string_view text) noexcept {
+  for (const char c : text) {
+    if (c < '0' || c > '9') return false;
+  }
+  return !text.empty();
+}
+
 inline bool is_lower_hex(char c) noexcept { return hex_digit(c) >= 0 && (c < 'A' || c > 'F'); }
 
 /// Writes `value` in lower-case hexadecimal without prefix or leading zeros; at most 16 bytes.

@@ -2,9 +2,8 @@
 #pragma once
 
 #include <cstdlib>
-#include <dirent.h>
 
-#include "base/descriptor.hpp"
+#include "base/directory.hpp"
 
 namespace perfmap {
 
@@ -12,19 +11,13 @@ namespace perfmap {
 /// number; -1 if there is none, or no such directory.
 template <class Test>
 int find_number(const char* path, Test&& test) {
-  struct Directory {
-    DIR* const handle;
-    ~Directory() {  // test() may throw
-      if (handle != nullptr) ::closedir(handle);
-    }
-  };
-  const Directory directory{::opendir(path)};
-  while (const dirent* const entry =
-             directory.handle != nullptr ? ::readdir(directory.handle) : nullptr) {
-    const bool is_number = *entry->d_name >= '0' && *entry->d_name <= '9';
-    if (is_number && test(entry->d_name)) return std::atoi(entry->d_name);
-  }
-  return -1;
+  int found = -1;
+  visit_names(AT_FDCWD, path, [&](const char* name) {
+    if (*name < '0' || *name > '9' || !test(name)) return true;
+    found = std::atoi(name);
+    return false;
+  });
+  return found;
 }
 
 /// Whether the descriptor, by its name in /proc/PID/fd, is open for writing to this file.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "base/text.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <cstring>
@@ -18,6 +19,26 @@ std::string counted(std::uint64_t count, std::string_view one, std::string_view 
   std::string text = std::to_string(count) + " ";
   if (count == 1) return text.append(one);
   return many.empty() ? text.append(one) + "s" : text.append(many);
+}
+
+std::string percent_text(std::uint64_t part, std::uint64_t whole, unsigned decimals) {
+  if (whole == 0) return "-";
+  std::string digits = std::to_string((scaled_ratio(part, whole, decimals + 3) + 5) / 10);
+  if (digits.size() <= decimals) digits.insert(0, decimals + 1 - digits.size(), '0');
+  return digits.insert(digits.size() - decimals, ".") + "%";
+}
+
+std::string list_text(std::span<const std::string> texts, std::size_t max) {
+  std::string list;
+  for (const std::string& text : texts.first(std::min(texts.size(), max))) {
+    list += (list.empty() ? "" : ", ") + text;
+  }
+  return texts.size() <= max ? list : list + " and " + std::to_string(texts.size() - max) + " more";
+}
+
+std::size_t character_count(std::string_view text) noexcept {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text, [](char byte) { return (byte & '\xc0') != '\x80'; }));
 }
 
 std::uint64_t scaled_ratio(std::uint64_t part, std::uint64_t whole, unsigned decimals) noexcept {

@@ -53,7 +53,7 @@ int link_flag(const OpenPolicy& policy) { return policy.follow_link ? 0 : O_NOFO
 /// ELOOP under O_NOFOLLOW means that the path is a link, so it gets another message.
 Error open_error(const std::string& name, int sys_errno, const OpenPolicy& policy) {
   if (sys_errno == ELOOP && !policy.follow_link) {
-    return {Errc::refused, cannot_open(name) + ": " + kIsSymbolicLink, sys_errno, {}};
+    return {Errc::refused, cannot_open(name) + ": " + kIsSymbolicLink, sys_errno};
   }
   return system_error(cannot_open(name), sys_errno);
 }

@@ -36,7 +36,7 @@ std::optional<std::uint64_t> dump_pid_in(std::string_view path) noexcept {
   static constexpr std::string_view kLetters =
       "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
   if (const auto pid = kDumpName.pid_in(path)) return pid;
-  std::string_view name = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+  std::string_view name = base_name(path);
   if (!name.starts_with(kDumpName.begin)) return std::nullopt;
   name.remove_prefix(kDumpName.begin.size());
   const std::size_t thread = name.find_first_not_of(kDigits);

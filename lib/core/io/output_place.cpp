@@ -89,8 +89,7 @@ Result<void> Walk::run(bool follow_last) {
                     "cannot write " + path_ + ": '" + foreign_name_ +
                         "' is a symbolic link of user " + std::to_string(*foreign_) +
                         ", but its target does not belong to that user",
-                    EACCES,
-                    {}});
+                    EACCES});
   }
   return {};
 }
@@ -123,8 +122,7 @@ Result<void> Walk::follow_link() {
                     "cannot write " + path_ + ": '" + name + "' is a symbolic link of user " +
                         std::to_string(status.st_uid) +
                         " in a directory that other users may write to",
-                    EACCES,
-                    {}});
+                    EACCES});
   }
   if (rest_.empty() && !foreign_ && status.st_uid != 0 && status.st_uid != ::geteuid()) {
     foreign_ = status.st_uid;
@@ -195,8 +193,7 @@ Result<void> OutputPlace::check_existing() const {
                       (is_file ? "file" : "FIFO or device") + " of user " +
                       std::to_string(state_->status.st_uid) +
                       " in a directory that other users may write to",
-                  EACCES,
-                  {}});
+                  EACCES});
 }
 
 Result<int> OutputPlace::open_existing() const {

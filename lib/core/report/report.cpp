@@ -34,13 +34,6 @@ std::string place(const Location& where, std::string_view file) {
   return text;
 }
 
-/// The columns that the visible form takes on a terminal; wide characters count as one.
-std::size_t width_of(std::string_view visible) noexcept {
-  return static_cast<std::size_t>(std::count_if(visible.begin(), visible.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
-  }));
-}
-
 /// The rules PM060 to PM070 are about the file, and the others here about all lines: no single line
 /// is at fault.
 bool is_about_file(const Rule& rule) noexcept {
@@ -61,7 +54,7 @@ bool append_excerpt(std::string& out, const Diagnostic& diagnostic, std::string_
   line = line.substr(0, line.find('\n', before));
   std::string visible;
   append_visible(visible, line.substr(0, before));
-  const std::size_t caret = width_of(visible);
+  const std::size_t caret = character_count(visible);
   append_visible(visible, line.substr(before, kExcerpt - before));
   out += "  " + visible + "\n  " + std::string(caret, ' ') + "^";
   return true;

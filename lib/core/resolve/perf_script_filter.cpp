@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/text.hpp"
+#include "base/utf8.hpp"
 #include "perfmap/jit_paths.hpp"
 #include "perfmap/map.hpp"
 #include "perfmap/resolver.hpp"
@@ -24,10 +25,6 @@ std::string_view take_token(std::string_view& rest) {
   const std::string_view token = rest.substr(0, rest.find(' '));
   rest.remove_prefix(token.size());
   return token;
-}
-
-bool all_digits(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 /// The maximum pid of Linux. The limit avoids taking other numbers for a pid.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "base/utf8.hpp"
 #include "perfmap/runtimes.hpp"
 
 namespace perfmap::runtimes {
@@ -42,7 +43,6 @@ struct Kind {
 const Kind* kind_of(std::string_view raw, std::span<const Kind> kinds) noexcept;
 
 std::optional<std::uint64_t> parse_decimal(std::string_view text) noexcept;
-bool all_digits(std::string_view text) noexcept;
 
 /// Removes "PATH:LINE" or "PATH:LINE:COL" from the end of `text`; what precedes it stays in `path`.
 struct Place {

@@ -48,10 +48,6 @@ constexpr std::array kTiers = {
     Tier{"prejit", TierClass::runtime, false},
 };
 
-std::string_view base_name(std::string_view path) noexcept {
-  return path.substr(path.rfind('/') + 1);
-}
-
 /// `name` is a stem with a version: "python3.11", "pypy3.9-c", "luajit-2.1.0-beta3".
 bool is_program(std::string_view name, std::string_view stem) noexcept {
   if (stem.empty() || !name.starts_with(stem)) return false;
@@ -298,10 +294,6 @@ std::optional<std::uint64_t> parse_decimal(std::string_view text) noexcept {
   const auto [stop, error] = std::from_chars(text.data(), end, value);
   if (text.empty() || error != std::errc() || stop != end) return std::nullopt;
   return value;
-}
-
-bool all_digits(std::string_view text) noexcept {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 std::optional<Place> split_place(std::string_view text) noexcept {

@@ -15,6 +15,12 @@
 
 namespace perfmap {
 
+/// The part of a path after the last '/'.
+constexpr std::string_view base_name(std::string_view path) noexcept {
+  path.remove_prefix(path.rfind('/') + 1);  // npos + 1 is 0
+  return path;
+}
+
 /// The name of the file in which a runtime names the code of a process. No other place in the
 /// library spells it. N is the process ID in the process's own, innermost namespace.
 struct JitFileName {
@@ -27,26 +33,20 @@ struct JitFileName {
   std::string of(pid_t pid) const { return of(std::to_string(pid)); }
   /// Whether the last component of a path is such a name, with any N.
   constexpr bool is_last_of(std::string_view path) const noexcept {
-    const std::string_view name = last_of(path);
+    const std::string_view name = base_name(path);
     return name.size() >= begin.size() + end.size() && name.starts_with(begin) &&
            name.ends_with(end);
   }
   /// N in the last component of a path; empty for other names.
   constexpr std::string_view number_in(std::string_view path) const noexcept {
     if (!is_last_of(path)) return {};
-    std::string_view number = last_of(path);
+    std::string_view number = base_name(path);
     number.remove_prefix(begin.size());
     number.remove_suffix(end.size());
     return number;
   }
   /// N as a number; nothing if it has other characters than digits, or more than 64 bits.
   PERFMAP_API std::optional<std::uint64_t> pid_in(std::string_view path) const noexcept;
-
- private:
-  static constexpr std::string_view last_of(std::string_view path) noexcept {
-    path.remove_prefix(path.rfind('/') + 1);  // npos + 1 is 0
-    return path;
-  }
 };
 inline constexpr JitFileName kMapName{"perf-", ".map"};
 inline constexpr JitFileName kDumpName{"jit-", ".dump"};

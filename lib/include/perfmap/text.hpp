@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -41,6 +42,15 @@ PERFMAP_API std::string counted(std::uint64_t count, std::string_view one,
 /// 0 if `whole` is 0; the largest value if the result does not fit. At most 19 decimals.
 PERFMAP_API std::uint64_t scaled_ratio(std::uint64_t part, std::uint64_t whole,
                                        unsigned decimals) noexcept;
+
+/// "48.62%", rounded to so many decimals; "-" if `whole` is 0.
+PERFMAP_API std::string percent_text(std::uint64_t part, std::uint64_t whole, unsigned decimals);
+
+/// "A, B and 3 more": at most `max` of these texts.
+PERFMAP_API std::string list_text(std::span<const std::string> texts, std::size_t max);
+
+/// How many characters a text has if it is UTF-8.
+PERFMAP_API std::size_t character_count(std::string_view text) noexcept;
 
 /// Appends `name` as is_plain_map_name() documents.
 PERFMAP_API void append_escaped_map_name(std::string& out, std::string_view name);

@@ -227,7 +227,7 @@ class VersionSection {
   void write_place(const SourcePlace& place) {
     const LineKey key{place.file, place.line};
     const std::string& file = version_.files[place.file];
-    const std::string where = html_text(file_name_of(file)) + ":" + std::to_string(place.line);
+    const std::string where = html_text(base_name(file)) + ":" + std::to_string(place.line);
     std::string text = is_listed(key) ? link(source_id(key), where) : where;
     if (const auto line = source_.line_without_tabs(file, place.line)) {
       text += "  " + html_text(cut_line(*line, kMaxLine));
@@ -301,7 +301,7 @@ void write_versions(const Annotation& found, OutputFile& out) {
   for (std::size_t i = 0; i < found.versions.size(); ++i) {
     const CodeVersion& version = found.versions[i];
     const std::string where =
-        html_text(file_name_of(version.module)) + ", 0x" + to_hex(version.range.begin);
+        html_text(base_name(version.module)) + ", 0x" + to_hex(version.range.begin);
     out.write(html_element("tr", number(html_percent(version.self, found.samples)) +
                                      count(version.self) + count(version.total) +
                                      count(version.range.size) + cell(link(id_of(i), where)) +

@@ -110,7 +110,7 @@ class ListingText {
     if (place != nullptr && std::pair(place->file, place->line) != last_) {
       last_ = {place->file, place->line};
       const std::string& file = version_.files[place->file];
-      const std::string name(file_name_of(file));
+      const std::string name(base_name(file));
       add_row(page_string(name + ":" + std::to_string(place->line) + "  " +
                           line_text(place->file, place->line)));
     }

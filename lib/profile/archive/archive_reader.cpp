@@ -25,7 +25,7 @@ namespace {
 constexpr std::size_t kBuffer = std::size_t{128} << 10;
 
 Failure failed(Errc code, std::string why, int sys_errno = 0) {
-  return Failure({code, std::move(why), sys_errno, {}});
+  return Failure({code, std::move(why), sys_errno});
 }
 Failure damaged(std::string why) { return failed(Errc::bad_format, std::move(why)); }
 Failure torn() { return damaged("it is truncated (copy it again)"); }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cerrno>
-#include <dirent.h>
 #include <fcntl.h>
 #include <memory>
 #include <new>
@@ -11,7 +10,8 @@
 #include <zstd.h>
 
 #include "archive/tar_header.hpp"
-#include "base/descriptor.hpp"
+#include "base/directory.hpp"
+#include "perfmap/jit_format.hpp"
 #include "perfmap/output_file.hpp"
 #include "perfmap/profile/archive.hpp"
 
@@ -67,14 +67,10 @@ Descriptor open_directory(int at, const char* path) noexcept {
 
 std::vector<std::string> names_in(int directory) {
   std::vector<std::string> names;
-  const int copy = ::fcntl(directory, F_DUPFD_CLOEXEC, 0);
-  DIR* const opened = copy < 0 ? nullptr : ::fdopendir(copy);
-  if (opened == nullptr) {
-    if (copy >= 0) ::close(copy);
-    return names;
-  }
-  while (const dirent* const entry = ::readdir(opened)) names.emplace_back(entry->d_name);
-  ::closedir(opened);
+  visit_names(directory, ".", [&names](const char* name) {
+    names.emplace_back(name);
+    return true;
+  });
   std::ranges::sort(names);
   return names;
 }
@@ -98,7 +94,7 @@ std::vector<Member> members_of(int directory) {
 
 /// "rec" for "dir/rec.tar.zst".
 std::string root_of(const std::string& path) {
-  std::string name = path.substr(path.rfind('/') + 1);
+  std::string name(base_name(path));
   if (name.ends_with(kArchiveSuffix)) name.resize(name.size() - kArchiveSuffix.size());
   return name.empty() || name == "." || name == ".." ? "recording" : name;
 }

@@ -53,11 +53,6 @@ struct ProcessView : ProgramStart {
 /// snapshot, which does not contain mount namespaces.
 Result<ProcessView> view_process(const ProcSource& process, const Roots& roots, bool is_snapshot);
 
-/// The part after the last slash.
-inline std::string_view base_name(std::string_view path) noexcept {
-  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
-}
-
 struct FoundRuntime {
   Runtime runtime = Runtime::unknown;
   std::string evidence;

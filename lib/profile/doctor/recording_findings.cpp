@@ -223,12 +223,11 @@ constexpr std::size_t kMaxFiles = 8;  // listed by name
 
 /// "/usr/lib/libx.so (12), /usr/lib/liby.so (3) and 2 more"
 std::string list_of(const std::vector<StrippedFile>& files) {
-  std::string text;
-  for (std::size_t i = 0; i < std::min(files.size(), kMaxFiles); ++i) {
-    text += concat(i == 0 ? "" : ", ", visible(files[i].path), " (", files[i].unnamed, ")");
+  std::vector<std::string> texts;
+  for (const StrippedFile& file : files) {
+    texts.push_back(concat(visible(file.path), " (", file.unnamed, ")"));
   }
-  if (files.size() <= kMaxFiles) return text;
-  return concat(text, " and ", files.size() - kMaxFiles, " more");
+  return list_text(texts, kMaxFiles);
 }
 
 /// Servers that the reader has configured stay.
@@ -590,25 +589,23 @@ class EndAdvice {
   /// Stacks that end in files that are not readable here.
   void add_missing() {
     std::uint64_t ended = 0;
-    std::string names;
-    std::size_t files = 0;
+    std::vector<std::string> files;
     for (const EndedModule& module : modules_) {
       if (!module.is_missing()) continue;
       ended += module.ends.count();
-      if (!module.ends.module.starts_with('/')) continue;
-      if (++files <= 3) names += (names.empty() ? "" : ", ") + visible(module.ends.module);
+      if (module.ends.module.starts_with('/')) files.push_back(visible(module.ends.module));
     }
     if (ended == 0) return;
-    if (files == 0) {
+    if (files.empty()) {
       if (!matters(ended, total())) return;
       advice_.add("early-ends", Severity::warning,
                   of_all(ended) + " end at addresses without a known mapping", scan_command());
       return;
     }
-    if (files > 3) names += concat(" and ", files - 3, " more");
     const Severity severity = severity_of(ended, total());
     const std::string message =
-        of_all(ended) + " end in files that could not be read here, or that have changed: " + names;
+        of_all(ended) +
+        " end in files that could not be read here, or that have changed: " + list_text(files, 3);
     if (is_of_this_machine(recording_.context.samples)) {
       advice_.add_change("missing-files", severity, message, [](RecordCommand&) {});
     } else {

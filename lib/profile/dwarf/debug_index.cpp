@@ -21,6 +21,7 @@
 #include "dwarf/dwarf_file.hpp"
 #include "dwarf/units.hpp"
 #include "elf/symbol_ranges.hpp"
+#include "perfmap/jit_format.hpp"
 
 namespace perfmap {
 
@@ -104,7 +105,7 @@ std::vector<std::string> split_paths(const UnitRoot& skeleton) {
   const std::string& own = skeleton.context.file->input().name();
   const std::size_t slash = own.rfind('/');
   if (slash != std::string::npos) {
-    paths.push_back(own.substr(0, slash + 1) + name.substr(name.rfind('/') + 1));
+    paths.push_back(own.substr(0, slash + 1) + std::string(base_name(name)));
   }
   return paths;
 }

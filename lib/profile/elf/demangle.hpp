@@ -47,8 +47,9 @@ std::optional<std::string> demangle_ocaml(std::string_view name);
 /// gigabytes, because each reference may stand for everything before it. O(n log n).
 bool is_reasonable_cxx_name(std::string_view name);
 
-/// False for names that demangle() leaves alone, also for D's: libiberty's parser of them backtracks
-/// without a limit, so some names of 100 bytes would take years. Does not read the whole name.
+/// False for names that demangle() leaves alone, also for D's: libiberty's parser of them
+/// backtracks without a limit, so some names of 100 bytes would take years. Does not read the whole
+/// name.
 bool may_be_mangled(std::string_view name) noexcept;
 
 /// Demangled names of symbols by id, each made once and cached. Thread-safe; a cached name is found

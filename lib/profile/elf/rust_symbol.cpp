@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::size_t kMaxText = std::size_t{64} << 10;
 
-
 }  // namespace
 
 std::optional<std::string> RustSymbol::demangle(std::string_view name) {

@@ -282,10 +282,6 @@ constexpr std::size_t kLargestRecord = 65535;
 /// Each dump becomes a file, and a recording may name any number of them.
 constexpr std::size_t kMaxDumps = 1000;
 
-std::string_view name_of(std::string_view path) noexcept {
-  return path.substr(path.rfind('/') + 1);
-}
-
 /// One run of inject_jit().
 class Injection {
  public:
@@ -344,7 +340,7 @@ class Injection {
       const std::string& path = dump.input().name();
       bool is_mapped = false;
       for (const DumpMarker& marker : survey_.markers) {
-        if (name_of(marker.path) != name_of(path)) continue;
+        if (base_name(marker.path) != base_name(path)) continue;
         is_mapped = true;
         const Result<void> taken = take(dump, marker.pid, path, marker.time);
         if (!taken) return taken;

@@ -65,7 +65,7 @@ std::optional<Error> Debuginfod::failure() const {
   const std::scoped_lock lock(state_->mutex);
   if (state_->failed == 0) return std::nullopt;
   if (state_->failed == ENOSYS) {
-    return Error{Errc::unsupported, "DEBUGINFOD_URLS has no server", ENOSYS, {}};
+    return Error{Errc::unsupported, "DEBUGINFOD_URLS has no server", ENOSYS};
   }
   return system_error("cannot ask the servers of DEBUGINFOD_URLS", state_->failed);
 }

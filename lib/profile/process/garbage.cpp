@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdint>
-#include <dirent.h>
 #include <fcntl.h>
 #include <map>
 #include <memory>
@@ -20,6 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/directory.hpp"
 #include "perfmap/jit_paths.hpp"
 #include "perfmap/profile/process.hpp"
 #include "perfmap/types.hpp"
@@ -55,11 +55,6 @@ class GarbageUsers {
   std::map<pid_t, std::vector<PidUser>> pids_;
   std::unordered_map<std::uint64_t, pid_t> files_;  // by inode; 0: no process
 };
-
-struct CloseDirectory {
-  void operator()(DIR* directory) const noexcept { ::closedir(directory); }
-};
-using Directory = std::unique_ptr<DIR, CloseDirectory>;
 
 pid_t number_of(std::string_view name) noexcept {
   pid_t number = 0;
@@ -122,14 +117,15 @@ void GarbageUsers::look_at(pid_t pid, const Looking& looking) {
     // On file systems such as overlayfs, maps shows another device, so only the inode is compared.
     for (const Region& region : (*map)->regions) use(region.file->inode);
   }
-  const Directory opened(::opendir((path + "/fd").c_str()));
-  while (const dirent* const entry = opened ? ::readdir(opened.get()) : nullptr) {
+  const std::string descriptors = path + "/fd/";
+  visit_names(AT_FDCWD, descriptors.c_str(), [&](const char* name) {
     struct statx status {};
-    const int at = ::dirfd(opened.get());
-    if (::statx(at, entry->d_name, AT_STATX_DONT_SYNC, STATX_INO, &status) != 0) continue;
-    if (makedev(status.stx_dev_major, status.stx_dev_minor) != looking.directory.st_dev) continue;
-    use(status.stx_ino);
-  }
+    const bool is_there = ::statx(AT_FDCWD, (descriptors + name).c_str(), AT_STATX_DONT_SYNC,
+                                  STATX_INO, &status) == 0;
+    const auto device = makedev(status.stx_dev_major, status.stx_dev_minor);
+    if (is_there && device == looking.directory.st_dev) use(status.stx_ino);
+    return true;
+  });
 }
 
 Result<GarbageUsers> GarbageUsers::look(const Roots& roots, const Descriptor& directory,
@@ -138,15 +134,15 @@ Result<GarbageUsers> GarbageUsers::look(const Roots& roots, const Descriptor& di
   if (::fstat(directory.get(), &status) != 0) {
     return Failure(system_error("cannot open " + roots.tmp, errno));
   }
-  const Directory proc(::opendir(roots.proc.c_str()));
-  if (!proc) return Failure(system_error("cannot open " + roots.proc, errno));
   GarbageUsers users;
   for (const std::uint64_t inode : inodes) users.files_.emplace(inode, 0);
   const Looking looking{roots, status, boot_time_ns(roots.proc)};
-  while (const dirent* const entry = ::readdir(proc.get())) {
-    if (const pid_t pid = number_of(entry->d_name); pid > 0) users.look_at(pid, looking);
-  }
-  return users;
+  const auto look_at = [&](const char* name) {
+    if (const pid_t pid = number_of(name); pid > 0) users.look_at(pid, looking);
+    return true;
+  };
+  if (visit_names(AT_FDCWD, roots.proc.c_str(), look_at)) return users;
+  return Failure(system_error("cannot open " + roots.proc, errno));
 }
 
 /// Whether /proc shows all processes of the machine, like that of the first pid namespace. True for
@@ -261,13 +257,14 @@ struct Garbage::State {
 };
 
 Result<void> Garbage::State::list() {
-  DIR* const stream = ::fdopendir(::fcntl(directory.get(), F_DUPFD_CLOEXEC, 0));
-  if (stream == nullptr) return Failure(system_error("cannot read " + options.roots.tmp, errno));
-  while (const dirent* const entry = ::readdir(stream)) {
-    std::optional<GarbageFile> file = file_of(entry->d_name);
+  const auto add = [this](const char* name) {
+    std::optional<GarbageFile> file = file_of(name);
     if (file && files.size() < kMaxFiles) files.push_back(*std::move(file));
+    return true;
+  };
+  if (!visit_names(directory.get(), ".", add)) {
+    return Failure(system_error("cannot read " + options.roots.tmp, errno));
   }
-  ::closedir(stream);
   std::sort(files.begin(), files.end(),
             [](const GarbageFile& a, const GarbageFile& b) { return a.name < b.name; });
   std::erase_if(files, [this](GarbageFile& file) {

@@ -3,7 +3,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <dirent.h>
 #include <fcntl.h>
 #include <functional>
 #include <memory>
@@ -13,8 +12,10 @@
 #include <sys/sysmacros.h>
 #include <utility>
 
+#include "base/directory.hpp"
 #include "base/found_file.hpp"
 #include "base/hash.hpp"
+#include "base/utf8.hpp"
 #include "perfmap/process_rights.hpp"
 #include "perfmap/profile/process.hpp"
 #include "process/proc_text.hpp"
@@ -444,14 +445,6 @@ constexpr std::size_t kMaxThreads = 4096;  // at most this many are checked
 constexpr std::size_t kMaxText = std::size_t{64} << 10;
 constexpr int kDirectory = O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
-struct CloseDirectory {
-  void operator()(DIR* directory) const noexcept { ::closedir(directory); }
-};
-
-bool is_number(std::string_view name) noexcept {
-  return name.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
 }  // namespace
 
 bool thread_lives(const Descriptor& thread) {
@@ -461,20 +454,17 @@ bool thread_lives(const Descriptor& thread) {
 }
 
 Descriptor find_living_thread(const Descriptor& process) {
-  const int tasks = ::openat(process.get(), "task", O_RDONLY | kDirectory);
-  const std::unique_ptr<DIR, CloseDirectory> all(tasks < 0 ? nullptr : ::fdopendir(tasks));
-  if (all == nullptr) {
-    const Descriptor closed(tasks);
-    return Descriptor();
-  }
-  for (std::size_t i = 0; i < kMaxThreads; ++i) {
-    const dirent* const entry = ::readdir(all.get());
-    if (entry == nullptr) break;
-    if (!is_number(entry->d_name)) continue;
-    Descriptor thread(::openat(tasks, entry->d_name, O_PATH | kDirectory));
-    if (thread.is_open() && thread_lives(thread)) return thread;
-  }
-  return Descriptor();
+  Descriptor living;
+  std::size_t count = 0;
+  const auto is_needed = [&](const char* name) {
+    if (!all_digits(name)) return true;
+    Descriptor thread(
+        ::openat(process.get(), ("task/" + std::string(name)).c_str(), O_PATH | kDirectory));
+    if (thread.is_open() && thread_lives(thread)) living = std::move(thread);
+    return !living.is_open() && ++count < kMaxThreads;
+  };
+  visit_names(process.get(), "task", is_needed, O_NOFOLLOW);
+  return living;
 }
 
 }  // namespace perfmap

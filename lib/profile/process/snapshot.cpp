@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <dirent.h>
 #include <fcntl.h>
 #include <filesystem>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
 
+#include "base/directory.hpp"
+#include "base/utf8.hpp"
 #include "perfmap/profile/process_tracker.hpp"
 #include "process/safe_open.hpp"
 
@@ -63,26 +64,16 @@ Result<void> check_process(int at, const std::string& process, const std::string
   return check_all(at, tree, name);
 }
 
-bool is_number(std::string_view text) noexcept {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
 /// The ancestors of the process, and all other pids that readers may look for.
 Result<std::vector<std::string>> processes_in(int at, const std::string& name) {
-  const int fd = ::openat(at, "proc", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  DIR* const directory = fd >= 0 ? ::fdopendir(fd) : nullptr;
-  if (directory == nullptr) {
-    Error error = system_error("cannot use the snapshot " + name + ": proc", errno);
-    if (fd >= 0) ::close(fd);
-    return Failure(std::move(error));
-  }
   std::vector<std::string> found;
-  while (const dirent* const entry = ::readdir(directory)) {
-    if (!is_number(entry->d_name)) continue;
-    if (found.size() >= kMaxProcesses) break;
-    found.push_back("proc/" + std::string(entry->d_name));
+  const auto add = [&found](const char* number) {
+    if (all_digits(number)) found.push_back("proc/" + std::string(number));
+    return found.size() < kMaxProcesses;
+  };
+  if (!visit_names(at, "proc", add, O_NOFOLLOW)) {
+    return Failure(system_error("cannot use the snapshot " + name + ": proc", errno));
   }
-  ::closedir(directory);
   if (found.size() < kMaxProcesses) return found;
   return Failure({Errc::too_large, "cannot use the snapshot " + name + ": too many processes"});
 }

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
-#include <dirent.h>
 #include <fcntl.h>
 #include <memory>
 #include <string>
@@ -17,7 +16,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "base/descriptor.hpp"
+#include "base/directory.hpp"
 #include "perfmap/profile/process.hpp"
 #include "perfmap/profile/record.hpp"
 #include "record/local_socket.hpp"
@@ -45,8 +44,7 @@ constexpr std::string_view kDisablePerfMap(
 Error refusal(pid_t pid, const std::string& why, int sys_errno = 0) {
   return {Errc::refused,
           "cannot ask the .NET process " + std::to_string(pid) + " for its names: " + why,
-          sys_errno,
-          {}};
+          sys_errno};
 }
 
 /// The directory of its sockets, below its root.
@@ -74,25 +72,23 @@ bool is_socket_name(std::string_view name, pid_t inner) {
 
 /// The newest socket of that user; empty if there is none. Others could be planted.
 std::string find_socket(const Descriptor& directory, pid_t inner, uid_t uid) {
-  const int copy = ::openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const std::unique_ptr<DIR, int (*)(DIR*)> list(copy < 0 ? nullptr : ::fdopendir(copy),
-                                                 ::closedir);
   std::string newest;
   timespec changed{};
-  while (const dirent* const entry = list == nullptr ? nullptr : ::readdir(list.get())) {
+  visit_names(directory.get(), ".", [&](const char* name) {
     struct stat status {};
-    if (!is_socket_name(entry->d_name, inner) ||
-        ::fstatat(directory.get(), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+    if (!is_socket_name(name, inner) ||
+        ::fstatat(directory.get(), name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
         !S_ISSOCK(status.st_mode) || status.st_uid != uid) {
-      continue;
+      return true;
     }
     const bool is_newer = status.st_mtim.tv_sec != changed.tv_sec
                               ? status.st_mtim.tv_sec > changed.tv_sec
                               : status.st_mtim.tv_nsec >= changed.tv_nsec;
-    if (!newest.empty() && !is_newer) continue;
-    newest = entry->d_name;
+    if (!newest.empty() && !is_newer) return true;
+    newest = name;
     changed = status.st_mtim;
-  }
+    return true;
+  });
   return newest;
 }
 

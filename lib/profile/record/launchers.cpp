@@ -5,6 +5,8 @@
 #include <array>
 #include <string>
 
+#include "perfmap/jit_format.hpp"
+
 namespace perfmap {
 namespace {
 
@@ -70,10 +72,6 @@ constexpr std::array kLaunchers = {
 };
 
 }  // namespace
-
-std::string_view base_name(std::string_view path) noexcept {
-  return path.substr(path.rfind('/') + 1);
-}
 
 const Launcher* find_launcher(std::string_view path) noexcept {
   const auto* const found = std::ranges::find(kLaunchers, base_name(path), &Launcher::name);

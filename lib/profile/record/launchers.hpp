@@ -31,7 +31,4 @@ const Launcher* find_launcher(std::string_view path) noexcept;
 /// Whether a word is one of these options, or has the letter of one: "-lc" for "-l".
 bool is_option_of(std::string_view word, std::string_view options) noexcept;
 
-/// The part after the last '/'.
-std::string_view base_name(std::string_view path) noexcept;
-
 }  // namespace perfmap

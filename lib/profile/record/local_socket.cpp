@@ -17,7 +17,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 Failure failed(int error) {
-  return Failure(Error{Errc::refused, std::generic_category().message(error), error, {}});
+  return Failure(Error{Errc::refused, std::generic_category().message(error), error});
 }
 
 Failure failed(const char* why) { return Failure(Error{Errc::refused, why}); }

@@ -3,7 +3,6 @@
 #include <array>
 #include <cstdint>
 #include <ctime>
-#include <dirent.h>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -18,7 +17,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "base/descriptor.hpp"
+#include "base/directory.hpp"
 #include "perfmap/profile/record.hpp"
 #include "process/proc_text.hpp"
 
@@ -28,14 +27,11 @@ namespace {
 /// The threads of a process: each may have started children.
 std::vector<std::string> threads_of(const std::string& process) {
   constexpr std::size_t kMaxThreads = 65536;
-  const std::unique_ptr<DIR, int (*)(DIR*)> list(::opendir((process + "/task").c_str()),
-                                                 ::closedir);
   std::vector<std::string> threads;
-  while (const dirent* const entry = list == nullptr ? nullptr : ::readdir(list.get())) {
-    if (std::string_view(entry->d_name).starts_with('.')) continue;
-    threads.push_back(process + "/task/" + entry->d_name);
-    if (threads.size() == kMaxThreads) break;
-  }
+  visit_names(AT_FDCWD, (process + "/task").c_str(), [&](const char* name) {
+    if (*name != '.') threads.push_back(process + "/task/" + name);
+    return threads.size() < kMaxThreads;
+  });
   return threads;
 }
 

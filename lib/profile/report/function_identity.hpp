@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "perfmap/jit_format.hpp"
 #include "perfmap/profile/stack_writer.hpp"
 #include "perfmap/runtimes.hpp"
 #include "stacks/writers.hpp"
@@ -26,12 +27,12 @@ struct FunctionIdentity {
 /// without the tier, `system_name` that of the runtime.
 inline FunctionIdentity identity_of(FrameKind kind, std::string_view shown,
                                     std::string_view system_name, std::string_view module) {
-  if (kind != FrameKind::jit) return {std::string(shown), std::string(file_name_of(module)), 0};
+  if (kind != FrameKind::jit) return {std::string(shown), std::string(base_name(module)), 0};
   const std::string_view raw = system_name.empty() ? shown : system_name;
   const std::string stable = stable_name(raw);
   const DecodedName decoded = decode_name(stable);
   if (decoded.file.empty()) return {stable_name(shown), "", 0};
-  FunctionIdentity identity{std::string(decoded.function), std::string(file_name_of(decoded.file))};
+  FunctionIdentity identity{std::string(decoded.function), std::string(base_name(decoded.file))};
   // If the name was a counter, the line tells traces apart.
   if (stable != raw && decoded.line != 0 && decode_name(raw).function != decoded.function) {
     identity.name += ":" + std::to_string(decoded.line);

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "perfmap/text.hpp"
-#include "report/percent.hpp"
 #include "stacks/writers.hpp"
 
 namespace perfmap {
@@ -31,7 +30,7 @@ bool is_kernel(const ReportRow& row) {
 
 std::string_view code_of(const ReportRow& row) {
   if (row.kind == FrameKind::jit || row.module == "//anon") return kJit;
-  return row.module.empty() ? kNowhere : file_name_of(row.module);
+  return row.module.empty() ? kNowhere : base_name(row.module);
 }
 
 }  // namespace
@@ -79,9 +78,10 @@ std::optional<std::string> NamedShares::lost_since(const NamedShares& other) con
 
 std::string NamedShares::why(std::string_view code, double unnamed,
                              const NamedShares& other) const {
-  const std::string begin = std::string(title_) + " has no names for " +
-                            percent_text(static_cast<std::uint64_t>(std::llround(unnamed * 1e6))) +
-                            " of its samples, which are in ";
+  const std::string begin =
+      std::string(title_) + " has no names for " +
+      percent_text(static_cast<std::uint64_t>(std::llround(unnamed * 1e6)), 1'000'000, 2) +
+      " of its samples, which are in ";
   const std::string end = ", unlike " + std::string(other.title_) + ": ";
   const std::string doctor = "('perfmap doctor' explains why)";
   if (code == kJit) return begin + "JIT code" + end + "the runtime wrote no names " + doctor;

@@ -19,7 +19,6 @@
 #include "report/function_identity.hpp"
 #include "report/function_matches.hpp"
 #include "report/lost_names.hpp"
-#include "report/percent.hpp"
 #include "report/seconds.hpp"
 #include "stacks/writers.hpp"
 
@@ -31,6 +30,8 @@ using Change = ComparedFunction::Change;
 using Event = ProfileReport::Event;
 
 constexpr double kMillion = 1e6;
+
+std::string ppm_text(std::uint64_t ppm) { return percent_text(ppm, 1'000'000, 2); }
 constexpr double kFalseAlarms = 0.05;
 /// How much the samples of a function differ from run to run, in addition to chance, if there are
 /// too few recordings to measure it: memory is laid out differently, code is compiled at other
@@ -364,7 +365,7 @@ struct FunctionCounts {
 
 /// What the row's module is called, if it is compared as a whole; else empty.
 std::string_view whole_of(const ReportRow& row, const WholeModules& wholes) {
-  const auto found = wholes.find(file_name_of(row.module));
+  const auto found = wholes.find(base_name(row.module));
   return row.kind == FrameKind::jit || found == wholes.end() ? std::string_view() : found->second;
 }
 
@@ -422,7 +423,7 @@ std::map<FunctionIdentity, FunctionCounts> functions_of(const Sides& sides, bool
     const auto match =
         whole.empty()
             ? matches.of(side, function_of(row))
-            : FunctionMatches::Match{{std::string(whole), std::string(file_name_of(row.module))}};
+            : FunctionMatches::Match{{std::string(whole), std::string(base_name(row.module))}};
     const bool is_old = side == Side::before;
     const std::uint64_t count = (totals ? row.total : row.self).samples;
     auto& [function, all] = functions[match.identity];
@@ -529,7 +530,7 @@ class NameSearch {
     std::map<std::string_view, Found> here;
     for (const ReportRow& row : recording.report->rows(recording.event.number)) {
       if (row.kind == FrameKind::jit || row.module.empty()) continue;
-      Found& found = here[file_name_of(row.module)];
+      Found& found = here[base_name(row.module)];
       found.has_names = found.has_names || !is_nameless(row);
       if (!is_nameless(row)) continue;
       found.nameless = row.name;
@@ -576,7 +577,7 @@ class NameSearch {
   static Error without_names(const NamelessModule& module) {
     return {Errc::unsupported,
             std::string(module.recording) + " has no names for " + std::string(module.module) +
-                ", which has " + percent_text(module.share_ppm) +
+                ", which has " + ppm_text(module.share_ppm) +
                 " of its samples: the file was built again or removed after the recording, which "
                 "has no copy of it (--symfs DIR finds files below DIR)"};
   }
@@ -808,7 +809,7 @@ namespace {
 
 /// "+5.20%": of the baseline's total.
 std::string signed_percent(std::int64_t ppm) {
-  return (ppm < 0 ? "-" : "+") + percent_text(static_cast<std::uint64_t>(std::abs(ppm)));
+  return (ppm < 0 ? "-" : "+") + ppm_text(static_cast<std::uint64_t>(std::abs(ppm)));
 }
 
 /// Rounded down, so that it is 100 % only if it is certain.
@@ -850,7 +851,7 @@ std::string shown(const ComparedFunction& function) {
   std::string text;
   append_visible(text, function.name);
   if (function.functions > 1) text += " (" + counted(function.functions, "function") + ")";
-  const std::string_view module = file_name_of(function.module);
+  const std::string_view module = base_name(function.module);
   if (module.empty() || function.kind == FrameKind::jit) return text;
   text += module.front() == '[' ? " " : " [";
   append_visible(text, module);
@@ -868,8 +869,8 @@ void write_group(const ReportComparison& comparison, Change change, OutputFile& 
     std::string line = left_padded(std::string(to_string(change)), 8) + "  " +
                        left_padded(signed_percent(function.change_ppm), 8) + "  ";
     if (color) line = (is_worse ? "\x1b[1;31m" : "\x1b[1;32m") + line + "\x1b[0m";
-    line += left_padded(percent_text(function.old_ppm), 7) + "  " +
-            left_padded(percent_text(function.new_ppm), 7) + "  " +
+    line += left_padded(ppm_text(function.old_ppm), 7) + "  " +
+            left_padded(ppm_text(function.new_ppm), 7) + "  " +
             left_padded(confidence(function), 10) + "  " + shown(function);
     out.write(line + "\n");
   }
@@ -921,10 +922,10 @@ std::optional<std::uint64_t> own_growth(const ReportComparison& comparison, doub
 void write_least(const ReportComparison& comparison, OutputFile& out) {
   if (comparison.least_total_ppm == 0) return;
   std::string text = "such a comparison finds in half of all cases: a total that grew by " +
-                     percent_text(comparison.least_total_ppm);
+                     ppm_text(comparison.least_total_ppm);
   const auto add = [&](std::string_view whose, double share, std::uint64_t ppm) {
     const std::optional<std::uint64_t> growth = own_growth(comparison, share, ppm);
-    if (growth) text.append(whose).append(percent_text(*growth)).append(" of its time");
+    if (growth) text.append(whose).append(ppm_text(*growth)).append(" of its time");
   };
   add(", a function with 10% of the samples that grew by ", ReportComparison::kFunction,
       comparison.least_function_ppm);
@@ -939,7 +940,7 @@ void write_nameless(const ReportComparison& comparison, OutputFile& out) {
     append_visible(name, module.module);
     append_visible(recording, module.recording);
     out.write(name + (comparison.totals ? " is not compared: " : " is compared as a whole: ") +
-              recording + " has no names for it (" + percent_text(module.share_ppm) +
+              recording + " has no names for it (" + ppm_text(module.share_ppm) +
               " of its samples)\n");
   }
 }
@@ -949,7 +950,7 @@ std::string sureness(const ReportComparison& comparison) {
   const ComparedFunction& total = comparison.total;
   if (total.change != Change::same) return "confidence " + confidence(total);
   if (static_cast<std::uint64_t>(std::abs(total.change_ppm)) < comparison.threshold_ppm) {
-    return "below the threshold of " + percent_text(comparison.threshold_ppm);
+    return "below the threshold of " + ppm_text(comparison.threshold_ppm);
   }
   return total.change_ppm == 0 ? "no change"
                                : "which may be chance: confidence " + confidence(total);
@@ -1080,8 +1081,8 @@ std::string growth_text(const ComparedFunction& function, const std::string& nam
 /// If shares are compared, the total is not the baseline's.
 std::string share_growth_text(const ComparedFunction& function, const std::string& name) {
   const bool appeared = function.change == Change::appeared;
-  const std::string before = appeared ? "" : " grew from " + percent_text(function.old_ppm);
-  return name + before + (appeared ? " appeared with " : " to ") + percent_text(function.new_ppm) +
+  const std::string before = appeared ? "" : " grew from " + ppm_text(function.old_ppm);
+  return name + before + (appeared ? " appeared with " : " to ") + ppm_text(function.new_ppm) +
          " of the samples (confidence " + confidence(function) + ")";
 }
 

@@ -14,14 +14,6 @@ namespace {
 
 using Event = ProfileReport::Event;
 
-/// "48.62%", rounded; "-" if `whole` is 0.
-std::string percent(std::uint64_t part, std::uint64_t whole) {
-  if (whole == 0) return "-";
-  const std::uint64_t hundredths = (scaled_ratio(part, whole, 5) + 5) / 10;
-  const std::string decimals = std::to_string(hundredths % 100);
-  return std::to_string(hundredths / 100) + (decimals.size() < 2 ? ".0" : ".") + decimals + "%";
-}
-
 /// A value of a column: samples, or what a weighted event counts.
 std::string amount(const Event& event, std::uint64_t value) {
   const bool is_weighted_time = event.is_time && !event.unit.empty();
@@ -60,7 +52,7 @@ std::string suffix_of(std::string_view name, std::string_view module, FrameKind 
   for (const std::string_view tier : tiers) {
     text.append(text.empty() ? "" : ", ").append(tier);
   }
-  if (text.empty()) text = file_name_of(module);
+  if (text.empty()) text = base_name(module);
   if (text.empty() && kind == FrameKind::jit) text = "jit";
   if (text.empty()) return text;
   if (text.front() != '[') text.insert(0, "[").append("]");
@@ -89,13 +81,7 @@ std::string placed_name(std::string_view name, std::string_view file, std::uint3
   if (file.empty()) return text + " (line " + number + ")";
   const std::string place = std::string(file) + ":" + number;
   if (text.find(place + ":") != std::string::npos || text.ends_with(place)) return text;
-  return text + " (" + (by == ReportBy::line ? place : place.substr(place.rfind('/') + 1)) + ")";
-}
-
-/// The number of characters, if the text is UTF-8.
-std::size_t width_of(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char byte) { return (byte & '\xc0') != '\x80'; }));
+  return text + " (" + (by == ReportBy::line ? place : std::string(base_name(place))) + ")";
 }
 
 /// The longest beginning of the text with at most `width` characters.
@@ -170,7 +156,7 @@ class TextTable {
         const std::string_view part = fitting(text, left);
         paint(color, part);
         text.remove_prefix(part.size());
-        left -= wraps ? width_of(part) : 0;
+        left -= wraps ? character_count(part) : 0;
         if (text.empty()) return;
         out_.write("\n" + std::string(begin, ' '));
         left = output_.width - begin;
@@ -210,7 +196,8 @@ void write_event_text(const ProfileReport& report, const Event& event, const Rep
   for (const ReportRow& row : std::span(rows).first(shown)) {
     const std::uint64_t self = row.self.samples;
     const std::uint64_t total = row.total.samples;
-    table.add({{amount(event, self), percent(self, all), amount(event, total), percent(total, all)},
+    table.add({{amount(event, self), percent_text(self, all, 2), amount(event, total),
+                percent_text(total, all, 2)},
                placed_name(row.name, row.file, row.line, report.options().by),
                suffix_of(row, report.options().by),
                color_of(by_total ? total : self, all)});
@@ -259,7 +246,7 @@ void write_tree_text(const std::vector<ReportTreeNode>& nodes, const std::string
   }
   const std::uint64_t all = event.total.samples;
   const std::uint64_t root = nodes.front().total.samples;
-  out.write(": " + amount(event, root) + " (" + percent(root, all) + ")\n");
+  out.write(": " + amount(event, root) + " (" + percent_text(root, all, 2) + ")\n");
   TextTable table(output, out);
   table.add({{"TOTAL", "TOTAL%", "SHARE"}, upper(to_string(by)), "", kBold});
   const ShownNodes shown(nodes, output.top);
@@ -267,7 +254,7 @@ void write_tree_text(const std::vector<ReportTreeNode>& nodes, const std::string
     if (!shown.has(i)) continue;
     const ReportTreeNode& node = nodes[i];
     const std::uint64_t total = node.total.samples;
-    table.add({{amount(event, total), percent(total, all), percent(total, root)},
+    table.add({{amount(event, total), percent_text(total, all, 2), percent_text(total, root, 2)},
                placed_name(node.name, node.file, node.line, by),
                suffix_of(node.name, node.module, node.kind, {}),
                color_of(total, root),

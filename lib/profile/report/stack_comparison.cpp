@@ -56,7 +56,7 @@ FrameFunction common_function(const FunctionMatches::Function& shown,
   FrameFunction function{.name = identity.name, .kind = shown.kind};
   if (shown.kind == FrameKind::inlined) function.kind = FrameKind::native;
   if (shown.kind != FrameKind::jit || shown.shown.empty()) {
-    function.module = file_name_of(shown.module);
+    function.module = base_name(shown.module);
   } else if (!identity.file.empty()) {
     text = identity.name.empty() ? "(anonymous)" : identity.name;
     text.append(" ").append(identity.file);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cerrno>
-#include <dirent.h>
 #include <fcntl.h>
 #include <functional>
 #include <string>
@@ -10,7 +9,7 @@
 #include <unistd.h>
 #include <unordered_map>
 
-#include "base/descriptor.hpp"
+#include "base/directory.hpp"
 #include "base/hex_bytes.hpp"
 #include "perfmap/jit_paths.hpp"
 #include "perfmap/jitdump.hpp"
@@ -72,33 +71,16 @@ pid_t pid_of_header(const std::string& path) {
   return header ? as_pid(header->pid) : 0;
 }
 
-/// Calls `visit` with each name in the directory until it returns false.
-Result<void> visit_names(int directory, const std::string& path,
-                         const std::function<bool(const std::string& name)>& visit) {
-  const int own = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR* const opened = own < 0 ? nullptr : ::fdopendir(own);
-  if (opened == nullptr) {
-    Error error = system_error("cannot open " + path, errno);
-    if (own >= 0) ::close(own);
-    return Failure(std::move(error));
-  }
-  while (const dirent* const entry = ::readdir(opened)) {
-    if (!visit(entry->d_name)) break;
-  }
-  ::closedir(opened);
-  return {};
-}
-
 /// The copies whose names say their build IDs. Nothing says their sizes, and where they are from.
 Result<std::vector<RecordedModule>> named_modules(int directory, const std::string& path) {
   std::vector<RecordedModule> files;
-  const Result<void> listed = visit_names(directory, path, [&](const std::string& name) {
+  const bool is_listed = visit_names(directory, ".", [&](const std::string& name) {
     if (!name.starts_with(kCopiedModulePrefix)) return true;
     auto build_id = bytes_of_hex(name.substr(kCopiedModulePrefix.size()), kMaxBuildId);
     if (build_id && !build_id->empty()) files.push_back({name, "", *std::move(build_id), 0});
     return files.size() <= kMaxFiles;
   });
-  if (!listed) return Failure(listed.error());
+  if (!is_listed) return Failure(system_error("cannot open " + path, errno));
   if (files.size() <= kMaxFiles) return files;
   return Failure({Errc::too_large, path + " has too many copies of ELF files"});
 }
@@ -126,7 +108,7 @@ Result<std::vector<RecordedFile>> recorded_files_in(const std::string& directory
   const Result<PidsByName> described = described_pids(opened.get(), directory);
   if (!described) return Failure(described.error());
   std::vector<RecordedFile> files;
-  const Result<void> listed = visit_names(opened.get(), directory, [&](const std::string& name) {
+  const bool is_listed = visit_names(opened.get(), ".", [&](const std::string& name) {
     const auto map_pid = kMapName.pid_in(name);
     if (!map_pid && !is_dump_path(name)) return true;
     const auto known = described->find(name);
@@ -136,7 +118,7 @@ Result<std::vector<RecordedFile>> recorded_files_in(const std::string& directory
     files.push_back({name, pid, !map_pid});
     return files.size() <= kMaxFiles;
   });
-  if (!listed) return Failure(listed.error());
+  if (!is_listed) return Failure(system_error("cannot open " + directory, errno));
   if (files.size() > kMaxFiles) {
     return Failure({Errc::too_large, directory + " has too many perf maps and jitdumps"});
   }

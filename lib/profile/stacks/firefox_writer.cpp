@@ -212,7 +212,7 @@ std::uint32_t FirefoxTables::lib_of(const FrameFunction& function, const FramePl
   const std::string_view path = function.module.empty() ? mapping.path : function.module;
   if (path.empty()) return kNone;
   const std::uint32_t number = strings_.add(path);
-  strings_.add(file_name_of(path));
+  strings_.add(base_name(path));
   return libs_.add({number, strings_.add(path == mapping.path ? hex(mapping.build_id) : "")});
 }
 
@@ -223,9 +223,9 @@ void FirefoxTables::write_libs(JsonWriter& json, std::string_view arch) const {
     const std::string_view path = strings_[libs_[i].path];
     const std::string_view build_id = strings_[libs_[i].build_id];
     json.begin_object();
-    text("name", file_name_of(path));
+    text("name", base_name(path));
     text("path", path);
-    text("debugName", file_name_of(path));
+    text("debugName", base_name(path));
     text("debugPath", path);
     text("breakpadId", breakpad_id(build_id));
     json.key("codeId");
@@ -366,7 +366,7 @@ void FirefoxTables::write_resources(JsonWriter& json) {
   Columns table(json, "resourceTable", libs_.size());
   table.numbers("lib", [](std::uint32_t row) { return row; });
   table.numbers("name", [&](std::uint32_t row) {
-    return strings_.add(file_name_of(strings_[libs_[row].path]));
+    return strings_.add(base_name(strings_[libs_[row].path]));
   });
   table.nulls("host");
   table.numbers("type", [](std::uint32_t) { return kLibrary; });

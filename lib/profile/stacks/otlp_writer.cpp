@@ -293,7 +293,7 @@ class OtlpWriter : public StackWriter {
   void write_resource(Message& out, const Process& process) {
     const std::string path =
         process.program == 0 ? "" : escaped(input_.table.mapping(process.program).path);
-    const std::string name = path.empty() ? escaped(process.comm) : std::string(file_name_of(path));
+    const std::string name = path.empty() ? escaped(process.comm) : std::string(base_name(path));
     std::vector<std::pair<std::string, std::string>> texts = {
         // What the conventions want of a service whose name is not known.
         {"service.name", "unknown_service" + (name.empty() ? "" : ":" + name)},

@@ -13,9 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "perfmap/jit_paths.hpp"
 #include "perfmap/profile/module.hpp"
-#include "perfmap/profile/process.hpp"
 #include "perfmap/profile/stack_writer.hpp"
 #include "stacks/gzip_stream.hpp"
 #include "stacks/pprof_message.hpp"
@@ -114,7 +112,7 @@ class PprofProfile {
 bool stands_for_no_name(std::string_view name, const PprofProfile::Mapping* mapping) {
   if (name.empty() || name == "[unknown]") return true;
   if (mapping == nullptr || mapping->file.empty()) return name == "[jit]";
-  const std::string_view base = mapping->file.substr(mapping->file.rfind('/') + 1);
+  const std::string_view base = base_name(mapping->file);
   return name == base || (name.size() == base.size() + 2 && name.front() == '[' &&
                           name.back() == ']' && name.substr(1, base.size()) == base);
 }

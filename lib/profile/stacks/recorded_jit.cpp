@@ -363,8 +363,6 @@ OpenPolicy found_file() {
   return policy;
 }
 
-std::string base_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
 /// If the process sees the file under the same name as we do, that name is used.
 void use_short_name(Input& input, const std::string& path) {
   struct stat status {};
@@ -441,7 +439,7 @@ void RecordedFiles::find_in_directory(const std::vector<std::string>& paths) {
     return input;
   };
   take_map(open(kMapName.of(process_.pid)));
-  for (const std::string& path : paths) take_dump(open(base_of(path)));
+  for (const std::string& path : paths) take_dump(open(std::string(base_name(path))));
   if (paths.empty()) take_dump(open(kDumpName.of(process_.pid)));
 }
 
@@ -676,29 +674,29 @@ StackOptions::FindParents find_recorded_parents(const Recording& recording,
 std::function<Result<RecordedDump>(pid_t pid, std::uint64_t time, const std::string& path)>
 open_recorded_dump(const Recording& recording, RecordedJitOptions options,
                    RecordedRefusals& refused) {
-  return
-      [options = std::move(options), lives = std::make_shared<RecordedLives>(recording), &refused](
-          pid_t pid, std::uint64_t time, const std::string& path) -> Result<RecordedDump> {
-        RecordedRefusals own;
-        const ProcessInfo process = lives->find(pid, time);
-        RecordedFiles files(options, lives.get(), process, own);
-        files.find({path});
-        const std::string name = base_of(path);
-        const auto found =
-            std::find_if(files.dumps.begin(), files.dumps.end(),
-                         [&](const Jitdump& dump) { return base_of(dump.input().name()) == name; });
-        if (found != files.dumps.end()) return RecordedDump{std::move(*found), files.doubts};
-        for (ForeignFile& file : own.foreign) {
-          if (base_of(file.path) != name) continue;
-          Error error{Errc::refused, to_string(file)};
-          refused.foreign.push_back(std::move(file));
-          return Failure(std::move(error));
-        }
-        for (Error& error : own.others) {
-          if (error.message.find(name) != std::string::npos) return Failure(std::move(error));
-        }
-        return Failure(system_error("cannot open " + path, ENOENT));
-      };
+  return [options = std::move(options), lives = std::make_shared<RecordedLives>(recording),
+          &refused](pid_t pid, std::uint64_t time,
+                    const std::string& path) -> Result<RecordedDump> {
+    RecordedRefusals own;
+    const ProcessInfo process = lives->find(pid, time);
+    RecordedFiles files(options, lives.get(), process, own);
+    files.find({path});
+    const std::string_view name = base_name(path);
+    const auto found =
+        std::find_if(files.dumps.begin(), files.dumps.end(),
+                     [&](const Jitdump& dump) { return base_name(dump.input().name()) == name; });
+    if (found != files.dumps.end()) return RecordedDump{std::move(*found), files.doubts};
+    for (ForeignFile& file : own.foreign) {
+      if (base_name(file.path) != name) continue;
+      Error error{Errc::refused, to_string(file)};
+      refused.foreign.push_back(std::move(file));
+      return Failure(std::move(error));
+    }
+    for (Error& error : own.others) {
+      if (error.message.find(name) != std::string::npos) return Failure(std::move(error));
+    }
+    return Failure(system_error("cannot open " + path, ENOENT));
+  };
 }
 
 }  // namespace perfmap

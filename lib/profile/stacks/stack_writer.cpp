@@ -142,17 +142,13 @@ std::size_t FrameTable::functions() const noexcept { return state_->functions.si
 std::size_t FrameTable::mappings() const noexcept { return state_->mappings.size(); }
 std::size_t FrameTable::places() const noexcept { return state_->places.size(); }
 
-std::string_view file_name_of(std::string_view path) noexcept {
-  return path.substr(path.rfind('/') + 1);
-}
-
 bool is_named_after(std::string_view comm, std::string_view path) noexcept {
-  return !comm.empty() && file_name_of(path).substr(0, 15) == comm;
+  return !comm.empty() && base_name(path).substr(0, 15) == comm;
 }
 
 std::string shown_name(const FrameFunction& function) {
   if (!function.name.empty()) return std::string(function.name);
-  std::string_view module = file_name_of(function.module);
+  std::string_view module = base_name(function.module);
   if (module.empty()) return "[unknown]";
   return module.front() == '[' ? std::string(module) : "[" + std::string(module) + "]";
 }

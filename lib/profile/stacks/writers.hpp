@@ -19,7 +19,6 @@ namespace perfmap {
 std::string shown_name(const FrameFunction& function);
 
 /// The part after the last '/'.
-std::string_view file_name_of(std::string_view path) noexcept;
 
 /// Whether a process has that name right after exec of that file: the kernel keeps 15 bytes.
 bool is_named_after(std::string_view comm, std::string_view path) noexcept;
