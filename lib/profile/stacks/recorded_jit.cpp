@@ -296,6 +296,9 @@ std::optional<ProcSource> find_living(const ProcessInfo& process, RecordedLives*
 /// Why a file of another user is not accepted for a process that has ended; empty if it is.
 std::string objection_to(const CandidateFile& file, const ProcessInfo& process,
                          RecordedLives* lives) {
+  if (file.links != 1) {
+    return hard_links(file.links) + ", and somebody else may have made that of the process";
+  }
   const auto life = lives != nullptr ? lives->life_of(process) : std::nullopt;
   if (!life) return "the lifetime of the process is unknown";
   const std::int64_t written = file.input.facts().mtime_ns;
@@ -568,11 +571,6 @@ void RecordedFiles::judge(std::vector<CandidateFile> files) {
         began && !file.is_dump && file.input.facts().mtime_ns + kTimeSlack < *began;
     if (is_stale) {
       refuse_stale(file.input);
-      continue;
-    }
-    // Its owner can be asked; who made the second name, cannot.
-    if (!is_trusted(file.owner()) && file.links != 1) {
-      refuse({Errc::refused, "cannot use " + file.input.name() + ": " + hard_links(file.links)});
       continue;
     }
     std::string why =
