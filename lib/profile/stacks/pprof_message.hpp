@@ -117,6 +117,31 @@ class ProtoReader {
   bool ok_ = true;
 };
 
+/// A field that is a number, and where it goes.
+struct NumberField {
+  std::uint32_t field;
+  std::uint64_t* number;
+};
+
+/// Reads a message whose fields are numbers, and passes each field to `other` as well. False if the
+/// message is malformed, or `other` returned false.
+template <class Other>
+bool read_message(std::string_view message, std::initializer_list<NumberField> numbers,
+                  Other other) {
+  ProtoReader reader(message);
+  while (reader.next()) {
+    for (const auto& [field, number] : numbers) {
+      if (field == reader.field()) *number = reader.number();
+    }
+    if (!other(reader)) return false;
+  }
+  return reader.ok();
+}
+
+inline bool read_message(std::string_view message, std::initializer_list<NumberField> numbers) {
+  return read_message(message, numbers, [](const ProtoReader&) { return true; });
+}
+
 /// Finds numbers by id: in constant time if the ids count up, as those of most profiles do, and in
 /// O(log n) for any others. Ids of a hostile file could all have the same hash.
 class IdTable {

@@ -148,14 +148,9 @@ bool PprofProfile::read_sample(std::string_view bytes) {
       reader.numbers([&](std::uint64_t id) { fits = fits && budget_.add(location_ids_, id); });
     } else if (reader.field() == 3 && reader.is_bytes()) {
       Label label;
-      ProtoReader one(reader.bytes());
-      while (one.next()) {
-        if (one.field() == 1) label.key = one.number();
-        if (one.field() == 2) label.text = one.number();
-        if (one.field() == 3) label.number = one.number();
-      }
-      if (!one.ok()) return false;
-      fits = budget_.add(labels_, label);
+      fits =
+          read_message(reader.bytes(), {{1, &label.key}, {2, &label.text}, {3, &label.number}}) &&
+          budget_.add(labels_, label);
     }
   }
   sample.locations.end = location_ids_.size();
@@ -165,64 +160,41 @@ bool PprofProfile::read_sample(std::string_view bytes) {
 }
 
 bool PprofProfile::read_mapping(std::string_view bytes) {
-  ProtoReader reader(bytes);
   RawMapping raw;
-  while (reader.next()) {
-    switch (reader.field()) {
-      case 1: raw.id = reader.number(); break;
-      case 2: raw.mapping.begin = reader.number(); break;
-      case 3: raw.mapping.end = reader.number(); break;
-      case 5: raw.file = reader.number(); break;
-      case 6: raw.build_id = reader.number(); break;
-      default: break;
-    }
-  }
+  const bool is_read = read_message(bytes, {{1, &raw.id},
+                                            {2, &raw.mapping.begin},
+                                            {3, &raw.mapping.end},
+                                            {5, &raw.file},
+                                            {6, &raw.build_id}});
   // Two elements more are for finding it.
-  return reader.ok() && budget_.spend(sizeof(IdTable::Row) + sizeof(const Mapping*)) &&
+  return is_read && budget_.spend(sizeof(IdTable::Row) + sizeof(const Mapping*)) &&
          budget_.add(mappings_, raw);
 }
 
 bool PprofProfile::read_line(std::string_view bytes) {
-  ProtoReader reader(bytes);
   std::uint64_t function = 0;
-  while (reader.next()) {
-    if (reader.field() == 1) function = reader.number();
-  }
-  return reader.ok() && budget_.add(function_ids_, function);
+  return read_message(bytes, {{1, &function}}) && budget_.add(function_ids_, function);
 }
 
 bool PprofProfile::read_location(std::string_view bytes) {
-  ProtoReader reader(bytes);
   Location location;
   RawLocation raw;
   raw.functions.begin = function_ids_.size();
-  while (reader.next()) {
-    switch (reader.field()) {
-      case 1: location.id = reader.number(); break;
-      case 2: raw.mapping = reader.number(); break;
-      case 3: location.address = reader.number(); break;
-      case 4:
-        if (!read_line(reader.bytes())) return false;
-        break;
-      default: break;
-    }
-  }
+  const bool is_read = read_message(
+      bytes, {{1, &location.id}, {2, &raw.mapping}, {3, &location.address}},
+      [this](const ProtoReader& field) { return field.field() != 4 || read_line(field.bytes()); });
   raw.functions.end = function_ids_.size();
   last_location_ = std::max(last_location_, location.id);
-  return reader.ok() && budget_.add(locations_by_id_, location.id, locations_.size()) &&
+  return is_read && budget_.add(locations_by_id_, location.id, locations_.size()) &&
          budget_.add(locations_, location) && budget_.add(raw_locations_, raw);
 }
 
 bool PprofProfile::read_function(std::string_view bytes) {
-  ProtoReader reader(bytes);
   std::uint64_t id = 0;
   std::uint64_t name = 0;
-  while (reader.next()) {
-    if (reader.field() == 1) id = reader.number();
-    if (reader.field() == 2) name = reader.number();
-  }
+  const bool is_read = read_message(bytes, {{1, &id}, {2, &name}});
   last_function_ = std::max(last_function_, id);
-  return reader.ok() && budget_.add(functions_, id, name);
+  return is_read && budget_.add(functions_, id, name);
 }
 
 std::size_t PprofProfile::find(std::uint64_t id) const noexcept {
@@ -546,22 +518,6 @@ class Rewriting {
   std::string framed_;
 };
 
-}  // namespace
-
-bool may_be_pprof(std::string_view bytes) noexcept {
-  if (is_gzip(bytes)) return true;
-  bool has_strings = false;
-  ProtoReader reader(bytes);
-  while (reader.next()) {
-    if (reader.field() != pprof::string_table || has_strings) continue;
-    if (!reader.is_bytes() || !reader.bytes().empty()) return false;
-    has_strings = true;
-  }
-  return reader.ok() && has_strings;
-}
-
-namespace {
-
 /// Whether a field of the outermost message has the type that profile.proto gives it. Later
 /// versions may have more fields.
 bool fits_profile(const ProtoReader& field) noexcept {
@@ -575,6 +531,18 @@ bool fits_profile(const ProtoReader& field) noexcept {
 }
 
 }  // namespace
+
+bool may_be_pprof(std::string_view bytes) noexcept {
+  if (is_gzip(bytes)) return true;
+  bool has_strings = false;
+  ProtoReader reader(bytes);
+  while (reader.next()) {
+    if (reader.field() != pprof::string_table || has_strings) continue;
+    if (!reader.is_bytes() || !reader.bytes().empty()) return false;
+    has_strings = true;
+  }
+  return reader.ok() && has_strings;
+}
 
 bool may_begin_pprof(std::string_view bytes) noexcept {
   // Random bytes often begin with a field that is longer than all of them, but profiles have short

@@ -162,85 +162,49 @@ bool PprofObjects::read(std::string_view bytes, FrameTable& table) {
 }
 
 bool PprofObjects::read_type(std::string_view bytes) {
-  ProtoReader reader(bytes);
   ValueType type;
-  while (reader.next()) {
-    if (reader.field() == 1) type.type = reader.number();
-    if (reader.field() == 2) type.unit = reader.number();
-  }
-  return reader.ok() && budget_.add(types_, type);
+  return read_message(bytes, {{1, &type.type}, {2, &type.unit}}) && budget_.add(types_, type);
 }
 
 bool PprofObjects::read_mapping(std::string_view bytes) {
-  ProtoReader reader(bytes);
   Mapping mapping;
   std::uint64_t end = 0;
-  while (reader.next()) {
-    switch (reader.field()) {
-      case 1: mapping.id = reader.number(); break;
-      case 2: mapping.range.begin = reader.number(); break;
-      case 3: end = reader.number(); break;
-      case 4: mapping.offset = reader.number(); break;
-      case 5: mapping.file = reader.number(); break;
-      case 6: mapping.build_id = reader.number(); break;
-      default: break;
-    }
-  }
+  const bool is_read = read_message(bytes, {{1, &mapping.id},
+                                            {2, &mapping.range.begin},
+                                            {3, &end},
+                                            {4, &mapping.offset},
+                                            {5, &mapping.file},
+                                            {6, &mapping.build_id}});
   if (end > mapping.range.begin) mapping.range.size = end - mapping.range.begin;
   // The table stores it again.
-  return reader.ok() && budget_.spend(sizeof(FrameMapping)) &&
+  return is_read && budget_.spend(sizeof(FrameMapping)) &&
          budget_.add(mappings_by_id_, mapping.id, mappings_.size()) &&
          budget_.add(mappings_, mapping);
 }
 
 bool PprofObjects::read_function(std::string_view bytes) {
-  ProtoReader reader(bytes);
   Function function;
   std::uint64_t id = 0;
-  while (reader.next()) {
-    switch (reader.field()) {
-      case 1: id = reader.number(); break;
-      case 2: function.name = reader.number(); break;
-      case 3: function.system_name = reader.number(); break;
-      case 4: function.file = reader.number(); break;
-      default: break;
-    }
-  }
-  return reader.ok() && budget_.add(functions_by_id_, id, functions_.size()) &&
+  const bool is_read = read_message(
+      bytes, {{1, &id}, {2, &function.name}, {3, &function.system_name}, {4, &function.file}});
+  return is_read && budget_.add(functions_by_id_, id, functions_.size()) &&
          budget_.add(functions_, function);
 }
 
 bool PprofObjects::read_line(std::string_view bytes) {
-  ProtoReader reader(bytes);
   Line line;
-  while (reader.next()) {
-    switch (reader.field()) {
-      case 1: line.function = reader.number(); break;
-      case 2: line.line = reader.number(); break;
-      case 3: line.column = reader.number(); break;
-      default: break;
-    }
-  }
-  return reader.ok() && budget_.add(lines_, line);
+  return read_message(bytes, {{1, &line.function}, {2, &line.line}, {3, &line.column}}) &&
+         budget_.add(lines_, line);
 }
 
 bool PprofObjects::read_location(std::string_view bytes) {
-  ProtoReader reader(bytes);
   Location location{.begin = lines_.size()};
   std::uint64_t id = 0;
-  while (reader.next()) {
-    switch (reader.field()) {
-      case 1: id = reader.number(); break;
-      case 2: location.mapping = reader.number(); break;
-      case 3: location.address = reader.number(); break;
-      case 4:
-        if (!read_line(reader.bytes())) return false;
-        break;
-      default: break;
-    }
-  }
+  const bool is_read = read_message(
+      bytes, {{1, &id}, {2, &location.mapping}, {3, &location.address}},
+      [this](const ProtoReader& field) { return field.field() != 4 || read_line(field.bytes()); });
   location.size = lines_.size() - location.begin;
-  return reader.ok() && budget_.add(locations_by_id_, id, locations_.size()) &&
+  return is_read && budget_.add(locations_by_id_, id, locations_.size()) &&
          budget_.add(locations_, location);
 }
 
@@ -412,19 +376,14 @@ bool PprofReader::State::add_location(std::uint64_t id) {
 }
 
 bool PprofReader::State::read_label(std::string_view message) {
-  ProtoReader reader(message);
   std::uint64_t key = 0, text = 0, number = 0;
-  while (reader.next()) {
-    if (reader.field() == 1) key = reader.number();
-    if (reader.field() == 2) text = reader.number();
-    if (reader.field() == 3) number = reader.number();
-  }
+  const bool is_read = read_message(message, {{1, &key}, {2, &text}, {3, &number}});
   const std::string_view name = objects.string(key);
   const std::string_view value = objects.string(text);
   if (is_one_of(name, {"pid", "process_id"})) sample.pid = id_of_label(number, value).value_or(0);
   if (is_one_of(name, {"tid", "thread_id"})) sample.tid = id_of_label(number, value).value_or(0);
   if (is_one_of(name, {"comm", "thread_name", "thread"})) sample.comm = value;
-  return reader.ok();
+  return is_read;
 }
 
 /// False if it is malformed, or has too many frames.
