@@ -310,7 +310,6 @@ class AnnotationJson {
   SourceText& source_;
 };
 
-
 /// Prints functions with their samples, one a line.
 void list_candidates(const std::vector<MatchedFunction>& matches, const Console& console) {
   constexpr std::size_t kMaxListed = 20;

@@ -56,59 +56,6 @@ ExitCode open_reading(Input input, const ProfileRequest& request, LoadedProfile&
   return ExitCode::ok;
 }
 
-}  // namespace
-
-ExitCode open_profile(const std::string& path, const ProfileRequest& request, LoadedProfile& loaded,
-                      const Console& console) {
-  Result<Input> input = open_recorded_input(path, console);
-  if (!input) return console.fail(input.error());
-  const Result<void> other = check_other_file(request.output, *input);
-  if (!other) return console.fail(other.error());
-  // Each recording directory has its own names.
-  RecordedStacksOptions of_file = request.options;
-  of_file.recording = path;
-  const ProfileRequest own{of_file, request.names, request.counting, request.output};
-  return open_profile(*std::move(input), own, loaded, console);
-}
-
-ExitCode open_profile(Input input, const ProfileRequest& request, LoadedProfile& loaded,
-                      const Console& console) {
-  const bool is_pprof = !is_recording(input.text()) && may_be_pprof(input.text());
-  return (is_pprof ? open_pprof : open_reading)(std::move(input), request, loaded, console);
-}
-
-ExitCode read_profile(LoadedProfile& loaded, const Console& console, const VisitSample& visit) {
-  return read_samples(loaded, console, [&](const StackSample& sample, std::uint64_t count) {
-    loaded.report->add(sample, count);
-    if (visit) visit(sample, count);
-  });
-}
-
-ExitCode read_samples(LoadedProfile& loaded, const Console& console, const VisitSample& visit) {
-  if (!loaded.pprof) {
-    return loaded.reading->read([&](const StackSample& sample) { visit(sample, 1); },
-                                loaded.problems, console);
-  }
-  const Input& profile = *loaded.profile;
-  const Step step(console, "reading " + profile.name());
-  const Result<void> read = loaded.pprof->read(visit);
-  if (!read) return fail_to_read(profile, read.error(), console);
-  return profile.was_truncated() ? console.fail(profile.name() + " was truncated while it was read")
-                                 : ExitCode::ok;
-}
-
-void note_profile(const LoadedProfile& loaded, const StackFilter& filter, const Console& console) {
-  if (loaded.pprof) {
-    note_filters(loaded.pprof->profile().events, filter, loaded.pprof->statistics(), "", console);
-    return;
-  }
-  loaded.reading->warn(console);
-  note_stacks(*loaded.reading, filter, loaded.reading->reader().statistics(), loaded.problems, true,
-              console);
-}
-
-namespace {
-
 std::string_view bytes_of(const LoadedProfile& loaded) {
   return loaded.profile ? loaded.profile->text() : loaded.reading->recording().input().text();
 }
@@ -168,6 +115,55 @@ void note_mixed(std::span<const RecordedProgram> side, const Console& console) {
 }
 
 }  // namespace
+
+ExitCode open_profile(const std::string& path, const ProfileRequest& request, LoadedProfile& loaded,
+                      const Console& console) {
+  Result<Input> input = open_recorded_input(path, console);
+  if (!input) return console.fail(input.error());
+  const Result<void> other = check_other_file(request.output, *input);
+  if (!other) return console.fail(other.error());
+  // Each recording directory has its own names.
+  RecordedStacksOptions of_file = request.options;
+  of_file.recording = path;
+  const ProfileRequest own{of_file, request.names, request.counting, request.output};
+  return open_profile(*std::move(input), own, loaded, console);
+}
+
+ExitCode open_profile(Input input, const ProfileRequest& request, LoadedProfile& loaded,
+                      const Console& console) {
+  const bool is_pprof = !is_recording(input.text()) && may_be_pprof(input.text());
+  return (is_pprof ? open_pprof : open_reading)(std::move(input), request, loaded, console);
+}
+
+ExitCode read_profile(LoadedProfile& loaded, const Console& console, const VisitSample& visit) {
+  return read_samples(loaded, console, [&](const StackSample& sample, std::uint64_t count) {
+    loaded.report->add(sample, count);
+    if (visit) visit(sample, count);
+  });
+}
+
+ExitCode read_samples(LoadedProfile& loaded, const Console& console, const VisitSample& visit) {
+  if (!loaded.pprof) {
+    return loaded.reading->read([&](const StackSample& sample) { visit(sample, 1); },
+                                loaded.problems, console);
+  }
+  const Input& profile = *loaded.profile;
+  const Step step(console, "reading " + profile.name());
+  const Result<void> read = loaded.pprof->read(visit);
+  if (!read) return fail_to_read(profile, read.error(), console);
+  return profile.was_truncated() ? console.fail(profile.name() + " was truncated while it was read")
+                                 : ExitCode::ok;
+}
+
+void note_profile(const LoadedProfile& loaded, const StackFilter& filter, const Console& console) {
+  if (loaded.pprof) {
+    note_filters(loaded.pprof->profile().events, filter, loaded.pprof->statistics(), "", console);
+    return;
+  }
+  loaded.reading->warn(console);
+  note_stacks(*loaded.reading, filter, loaded.reading->reader().statistics(), loaded.problems, true,
+              console);
+}
 
 ExitCode open_sides(std::span<const std::string> baselines, std::span<const std::string> newer,
                     const ProfileRequest& request, LoadedSides& sides, const Console& console) {

@@ -44,17 +44,6 @@ WriterMessage make(std::int32_t status, int sys_errno, const char* format,
   return made;
 }
 
-}  // namespace
-
-std::int32_t status_of(int sys_errno) noexcept {
-  for (const Statuses& row : kStatuses) {
-    if (row.sys_errno == sys_errno) return row.status;
-  }
-  return PERFMAP_E_IO;
-}
-
-namespace {
-
 /// What the writers mean by an error; nullptr: what the system means.
 const char* our_meaning(int sys_errno) noexcept {
   switch (sys_errno) {
@@ -65,6 +54,13 @@ const char* our_meaning(int sys_errno) noexcept {
 }
 
 }  // namespace
+
+std::int32_t status_of(int sys_errno) noexcept {
+  for (const Statuses& row : kStatuses) {
+    if (row.sys_errno == sys_errno) return row.status;
+  }
+  return PERFMAP_E_IO;
+}
 
 WriterMessage message_of(const char* what, const char* path, int sys_errno) noexcept {
   char room[256] = {};

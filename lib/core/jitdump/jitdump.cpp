@@ -34,6 +34,29 @@ bool has_odd_code_size(const JitRecord& record) noexcept {
   return load && load->code.size() < code_size && !load->code.empty();
 }
 
+/// Records with ids of future versions are skipped by their size. The size is trusted if a known
+/// record follows soon.
+bool is_unknown_kind(std::string_view bytes, JitRecord record, const JitRecordHints& hints) {
+  constexpr int kInARow = 16;
+  for (int i = 0; i < kInARow; ++i) {
+    if (could_be_prefix(bytes, record.end(), hints)) return true;
+    const std::optional<JitRecord> next = read_prefix(bytes, record.end(), record.order);
+    if (!next) return false;
+    record = *next;
+  }
+  return false;
+}
+
+/// Whether records begin after a header of that size. The size is damaged if none begins there, but
+/// one begins after the 40 bytes that every header has.
+bool is_end_of_header(std::string_view bytes, std::uint32_t size, std::endian order) noexcept {
+  if (size <= JitdumpHeader::kSize || size > bytes.size()) return false;
+  const JitRecordHints hints{order, 0};
+  if (read_prefix(bytes, size, order) && could_be_prefix(bytes, size, hints)) return true;
+  const std::optional<JitRecord> at_40 = read_prefix(bytes, JitdumpHeader::kSize, order);
+  return !at_40 || !is_plausible(*at_40, hints);
+}
+
 }  // namespace
 
 bool has_odd_sizes(const JitRecord& record) noexcept {
@@ -94,33 +117,6 @@ std::uint64_t repeated_bytes(std::string_view bytes, std::uint64_t damage,
   const bool same = before.substr(before.size() - length) == bytes.substr(damage, length);
   return same ? length : 0;
 }
-
-namespace {
-
-/// Records with ids of future versions are skipped by their size. The size is trusted if a known
-/// record follows soon.
-bool is_unknown_kind(std::string_view bytes, JitRecord record, const JitRecordHints& hints) {
-  constexpr int kInARow = 16;
-  for (int i = 0; i < kInARow; ++i) {
-    if (could_be_prefix(bytes, record.end(), hints)) return true;
-    const std::optional<JitRecord> next = read_prefix(bytes, record.end(), record.order);
-    if (!next) return false;
-    record = *next;
-  }
-  return false;
-}
-
-/// Whether records begin after a header of that size. The size is damaged if none begins there, but
-/// one begins after the 40 bytes that every header has.
-bool is_end_of_header(std::string_view bytes, std::uint32_t size, std::endian order) noexcept {
-  if (size <= JitdumpHeader::kSize || size > bytes.size()) return false;
-  const JitRecordHints hints{order, 0};
-  if (read_prefix(bytes, size, order) && could_be_prefix(bytes, size, hints)) return true;
-  const std::optional<JitRecord> at_40 = read_prefix(bytes, JitdumpHeader::kSize, order);
-  return !at_40 || !is_plausible(*at_40, hints);
-}
-
-}  // namespace
 
 Jitdump::Jitdump(Input input, Options options) : input_(std::move(input)), options_(options) {
   read_header();

@@ -231,12 +231,6 @@ class Sweep {
   CodeLifetimes pieces_;
 };
 
-}  // namespace
-
-CodeLifetimes make_pieces(const CodeEvents& placements) { return Sweep(placements).run(); }
-
-namespace {
-
 /// Among the numbers first..last, counted from 1, the one highest in an implicit balanced tree: the
 /// more zero bits a number ends in, the higher it is.
 std::size_t highest(std::size_t first, std::size_t last) noexcept {
@@ -251,6 +245,8 @@ unsigned short_distance(std::size_t distance) noexcept {
 }
 
 }  // namespace
+
+CodeLifetimes make_pieces(const CodeEvents& placements) { return Sweep(placements).run(); }
 
 std::optional<LifetimeTree::Found> LifetimeTree::find(Address address,
                                                       std::uint64_t time) const noexcept {

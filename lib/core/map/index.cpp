@@ -236,6 +236,15 @@ void offer_in_parts(const Map& map, std::uint64_t tag, const std::vector<std::ui
 /// About a millisecond of work, so that the answers of a part cost little beside it.
 constexpr std::uint64_t kPartBytes = std::uint64_t{4} << 20;
 
+constexpr std::array<std::string_view, 4> kOverlapNames = {"last", "first", "inner", "perf"};
+
+/// The line at `offset` with its newline, like perf's getline().
+std::string_view line_at(std::string_view text, std::uint64_t offset) noexcept {
+  const std::string_view rest = without_first(text, offset);
+  const std::size_t newline = rest.find('\n');
+  return newline == std::string_view::npos ? rest : rest.substr(0, newline + 1);
+}
+
 }  // namespace
 
 std::vector<std::uint64_t> ends_of_parts(std::string_view text, std::uint64_t bytes) {
@@ -277,19 +286,6 @@ void find_by_scan(std::span<const Map> maps, Overlap overlap, std::span<const Ad
 std::optional<Entry> entry_of(std::span<const Map> maps, EntryRef hit) noexcept {
   return maps[hit.map()].entry_at(hit.offset());
 }
-
-namespace {
-
-constexpr std::array<std::string_view, 4> kOverlapNames = {"last", "first", "inner", "perf"};
-
-/// The line at `offset` with its newline, like perf's getline().
-std::string_view line_at(std::string_view text, std::uint64_t offset) noexcept {
-  const std::string_view rest = without_first(text, offset);
-  const std::size_t newline = rest.find('\n');
-  return newline == std::string_view::npos ? rest : rest.substr(0, newline + 1);
-}
-
-}  // namespace
 
 std::optional<Overlap> parse_overlap(std::string_view name) noexcept {
   const auto* const found = std::find(kOverlapNames.begin(), kOverlapNames.end(), name);

@@ -19,40 +19,6 @@ bool fits_a_map(std::string_view name) noexcept {
          name.find('\n') == std::string_view::npos;
 }
 
-}  // namespace
-
-void ChangedNames::add(std::string_view name) {
-  ++count;
-  if (first.size() < kMaxListed) first.emplace_back(name.substr(0, kMaxPortableName + 1));
-}
-
-void ChangedNames::add(const ChangedNames& others) {
-  count += others.count;
-  const std::size_t room = std::min(kMaxListed - first.size(), others.first.size());
-  first.insert(first.end(), others.first.begin(),
-               others.first.begin() + static_cast<std::ptrdiff_t>(room));
-}
-
-void append_entry(MapText& map, Address begin, std::uint64_t size, std::string_view name) {
-  char numbers[40];
-  char* at = write_hex(numbers, begin);
-  *at++ = ' ';
-  at = write_hex(at, size);
-  *at++ = ' ';
-  map.text.append(numbers, at);
-  if (fits_a_map(name)) {
-    map.text += name;
-    if (name.back() == '\r') map.text += '\r';  // readers remove one
-  } else {
-    append_escaped_map_name(map.text, name);
-    map.changed.add(name);
-  }
-  map.text += '\n';
-  ++map.entries;
-}
-
-namespace {
-
 /// Lines lie in the maps in random order, so the next ones are prefetched.
 constexpr std::size_t kAhead = 16;
 
@@ -118,6 +84,36 @@ PortableStats format_all(const Index& index, Room room, Wrote wrote) {
 }
 
 }  // namespace
+
+void ChangedNames::add(std::string_view name) {
+  ++count;
+  if (first.size() < kMaxListed) first.emplace_back(name.substr(0, kMaxPortableName + 1));
+}
+
+void ChangedNames::add(const ChangedNames& others) {
+  count += others.count;
+  const std::size_t room = std::min(kMaxListed - first.size(), others.first.size());
+  first.insert(first.end(), others.first.begin(),
+               others.first.begin() + static_cast<std::ptrdiff_t>(room));
+}
+
+void append_entry(MapText& map, Address begin, std::uint64_t size, std::string_view name) {
+  char numbers[40];
+  char* at = write_hex(numbers, begin);
+  *at++ = ' ';
+  at = write_hex(at, size);
+  *at++ = ' ';
+  map.text.append(numbers, at);
+  if (fits_a_map(name)) {
+    map.text += name;
+    if (name.back() == '\r') map.text += '\r';  // readers remove one
+  } else {
+    append_escaped_map_name(map.text, name);
+    map.changed.add(name);
+  }
+  map.text += '\n';
+  ++map.entries;
+}
 
 PortableStats write_portable(const Index& index, OutputFile& out) {
   return format_all(

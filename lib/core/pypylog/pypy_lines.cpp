@@ -64,6 +64,39 @@ bool is_word(std::string_view text) noexcept {
   });
 }
 
+/// Reads and removes the number at the start of `text`; 0 if there is none.
+std::uint32_t take_line_number(std::string_view& text) noexcept {
+  std::uint32_t number = 0;
+  return take_number(text, number, 10) ? number : 0;
+}
+
+/// Removes the text from "~#12 FOR_ITER" on, and returns its last word.
+std::string_view take_opcode(std::string_view& text, std::string_view mark) noexcept {
+  const std::size_t at = text.rfind(mark);
+  if (at == kNowhere) return {};
+  std::string_view rest = text.substr(at + mark.size());
+  text = text.substr(0, at);
+  take_line_number(rest);
+  return rest.empty() ? rest : rest.substr(1);
+}
+
+/// "<code object f. file '/tmp/t.py'. line 8> #12 FOR_ITER"
+bool parse_code_object(std::string_view text, PypyPlace& place) noexcept {
+  constexpr std::string_view kFile = ". file '";
+  constexpr std::string_view kLine = "'. line ";
+  if (!take(text, "<code object ")) return false;
+  const std::string_view opcode = take_opcode(text, "> #");
+  const std::size_t file = text.find(kFile);
+  const std::size_t line = text.rfind(kLine);
+  if (file == kNowhere || line == kNowhere || line < file) return false;
+  std::string_view number = text.substr(line + kLine.size());
+  place = {.function = text.substr(0, file),
+           .file = text.substr(file + kFile.size(), line - file - kFile.size()),
+           .opcode = opcode};
+  place.first_line = place.line = take_line_number(number);
+  return true;
+}
+
 }  // namespace
 
 LoopName parse_loop_name(std::string_view name) noexcept {
@@ -185,43 +218,6 @@ std::optional<CodeDumpLine> parse_code_line(std::string_view line) noexcept {
   parsed.hex = trimmed(line);
   return is_code && !parsed.hex.empty() ? std::optional(parsed) : std::nullopt;
 }
-
-namespace {
-
-/// Reads and removes the number at the start of `text`; 0 if there is none.
-std::uint32_t take_line_number(std::string_view& text) noexcept {
-  std::uint32_t number = 0;
-  return take_number(text, number, 10) ? number : 0;
-}
-
-/// Removes the text from "~#12 FOR_ITER" on, and returns its last word.
-std::string_view take_opcode(std::string_view& text, std::string_view mark) noexcept {
-  const std::size_t at = text.rfind(mark);
-  if (at == kNowhere) return {};
-  std::string_view rest = text.substr(at + mark.size());
-  text = text.substr(0, at);
-  take_line_number(rest);
-  return rest.empty() ? rest : rest.substr(1);
-}
-
-/// "<code object f. file '/tmp/t.py'. line 8> #12 FOR_ITER"
-bool parse_code_object(std::string_view text, PypyPlace& place) noexcept {
-  constexpr std::string_view kFile = ". file '";
-  constexpr std::string_view kLine = "'. line ";
-  if (!take(text, "<code object ")) return false;
-  const std::string_view opcode = take_opcode(text, "> #");
-  const std::size_t file = text.find(kFile);
-  const std::size_t line = text.rfind(kLine);
-  if (file == kNowhere || line == kNowhere || line < file) return false;
-  std::string_view number = text.substr(line + kLine.size());
-  place = {.function = text.substr(0, file),
-           .file = text.substr(file + kFile.size(), line - file - kFile.size()),
-           .opcode = opcode};
-  place.first_line = place.line = take_line_number(number);
-  return true;
-}
-
-}  // namespace
 
 PypyPlace parse_pypy_place(std::string_view text) noexcept {
   PypyPlace place{.function = text};

@@ -526,27 +526,6 @@ Result<JitdumpBytes> from_lines(std::string_view json, std::uint64_t max_bytes) 
   return std::move(builder).dump();
 }
 
-}  // namespace
-
-bool is_dump_json(std::string_view json) noexcept {
-  if (says_jitdump(json.substr(0, kLookAt))) return true;
-  return json.size() > kLookAt &&
-         says_jitdump(json.substr(json.size() - std::min(json.size(), kLookAt)));
-}
-
-Result<JitdumpBytes> dump_from_json(std::string_view json, std::uint64_t max_bytes) {
-  const std::size_t first = json.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return failure("a jitdump needs a \"header\"", json, 0);
-  const std::string_view rest = json.substr(first);
-  const std::string_view line = rest.substr(0, rest.find('\n'));
-  const bool more = rest.substr(line.size()).find_first_not_of(" \t\r\n") != std::string_view::npos;
-  const bool lines = nlohmann::json::accept(line.begin(), line.end()) &&
-                     (more || line.find("\"entries\"") == std::string_view::npos);
-  return lines ? from_lines(json, max_bytes) : from_document(json, max_bytes);
-}
-
-namespace {
-
 void write_header(JsonWriter& json, const Jitdump& dump) {
   const auto number = [&json](std::string_view key, std::uint64_t value) {
     json.member(key, value);
@@ -604,6 +583,23 @@ void write_pieces(const Timeline& timeline, std::uint64_t time, RecordWriter& wr
 }
 
 }  // namespace
+
+bool is_dump_json(std::string_view json) noexcept {
+  if (says_jitdump(json.substr(0, kLookAt))) return true;
+  return json.size() > kLookAt &&
+         says_jitdump(json.substr(json.size() - std::min(json.size(), kLookAt)));
+}
+
+Result<JitdumpBytes> dump_from_json(std::string_view json, std::uint64_t max_bytes) {
+  const std::size_t first = json.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) return failure("a jitdump needs a \"header\"", json, 0);
+  const std::string_view rest = json.substr(first);
+  const std::string_view line = rest.substr(0, rest.find('\n'));
+  const bool more = rest.substr(line.size()).find_first_not_of(" \t\r\n") != std::string_view::npos;
+  const bool lines = nlohmann::json::accept(line.begin(), line.end()) &&
+                     (more || line.find("\"entries\"") == std::string_view::npos);
+  return lines ? from_lines(json, max_bytes) : from_document(json, max_bytes);
+}
 
 void write_dump_json(const Jitdump& dump, OutputFile& out, Diagnostics& problems, bool with_code) {
   RecordWriter writer(dump, out, with_code);

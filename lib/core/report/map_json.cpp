@@ -205,33 +205,6 @@ Result<void> parse_lines(std::string_view json, const std::function<void(const J
   return {};
 }
 
-}  // namespace
-
-Result<JsonEntry> entry_from_json(std::string_view line) {
-  std::optional<JsonEntry> found;
-  std::uint64_t count = 0;
-  const Result<void> read = for_each_json_entry(line, [&](JsonEntry entry) {
-    found = std::move(entry);
-    ++count;
-  });
-  if (!read) return Failure(read.error());
-  if (count != 1) return Failure({Errc::bad_format, "expected one entry", 0, {0, 1, 1}});
-  return *std::move(found);
-}
-
-Result<MapText> map_text_from_json(std::string_view json) {
-  MapText map;
-  const auto take = [&map](const JsonEntry& entry) {
-    append_entry(map, entry.start, entry.size, entry.name);
-  };
-  const Result<void> read =
-      is_json_lines(json) ? parse_lines(json, take) : for_each_json_entry(json, take);
-  if (!read) return Failure(read.error());
-  return map;
-}
-
-namespace {
-
 void write_source(JsonWriter& json, const Input& input, const JsonOrigin& origin) {
   write_source_json(json, input, origin.kind, kMapName.pid_in(input.name()),
                     origin.bytes.value_or(input.text().size()));
@@ -307,6 +280,29 @@ void end_document(JsonWriter& json, const Diagnostics& problems, bool several) {
 }
 
 }  // namespace
+
+Result<JsonEntry> entry_from_json(std::string_view line) {
+  std::optional<JsonEntry> found;
+  std::uint64_t count = 0;
+  const Result<void> read = for_each_json_entry(line, [&](JsonEntry entry) {
+    found = std::move(entry);
+    ++count;
+  });
+  if (!read) return Failure(read.error());
+  if (count != 1) return Failure({Errc::bad_format, "expected one entry", 0, {0, 1, 1}});
+  return *std::move(found);
+}
+
+Result<MapText> map_text_from_json(std::string_view json) {
+  MapText map;
+  const auto take = [&map](const JsonEntry& entry) {
+    append_entry(map, entry.start, entry.size, entry.name);
+  };
+  const Result<void> read =
+      is_json_lines(json) ? parse_lines(json, take) : for_each_json_entry(json, take);
+  if (!read) return Failure(read.error());
+  return map;
+}
 
 void write_source_json(JsonWriter& json, const Input& input, std::string_view kind,
                        std::optional<std::uint64_t> pid, std::uint64_t bytes) {

@@ -75,6 +75,24 @@ std::string escape_workflow(std::string_view text, bool property) {
   return out;
 }
 
+using Json = nlohmann::ordered_json;
+
+/// Converts invalid UTF-8 in files and names to U+FFFD.
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Json finding(const Diagnostic& diagnostic, const std::string& file) {
+  return {{"rule", diagnostic.rule->id},
+          {"severity", to_string(diagnostic.rule->severity)},
+          {"file", file},
+          {"line", diagnostic.where.line},
+          {"column", diagnostic.where.column},
+          {"offset", diagnostic.where.offset},
+          {"message", diagnostic.message},
+          {"fixable", diagnostic.rule->fix == Fix::safe}};
+}
+
 }  // namespace
 
 std::string_view to_string(Severity severity) noexcept {
@@ -138,28 +156,6 @@ std::string to_github(const Diagnostic& diagnostic, std::string_view file) {
   text += "::" + escape_workflow(message, false) + "\n";
   return text;
 }
-
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-/// Converts invalid UTF-8 in files and names to U+FFFD.
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-Json finding(const Diagnostic& diagnostic, const std::string& file) {
-  return {{"rule", diagnostic.rule->id},
-          {"severity", to_string(diagnostic.rule->severity)},
-          {"file", file},
-          {"line", diagnostic.where.line},
-          {"column", diagnostic.where.column},
-          {"offset", diagnostic.where.offset},
-          {"message", diagnostic.message},
-          {"fixable", diagnostic.rule->fix == Fix::safe}};
-}
-
-}  // namespace
 
 std::string to_lint_json(const std::vector<FileFindings>& files) {
   Json findings = Json::array();

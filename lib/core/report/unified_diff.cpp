@@ -180,6 +180,13 @@ class Hunks {
   std::size_t b_ = 0;
 };
 
+/// The name of a file in the header: quoted if it would break the header, or control a terminal.
+std::string header_name(std::string_view name) {
+  std::string text = quoted(name);
+  const bool is_plain = text.size() == name.size() + 2;
+  return is_plain ? std::string(name) : text;
+}
+
 }  // namespace
 
 std::string quoted(std::string_view bytes) {
@@ -201,17 +208,6 @@ std::string quoted(std::string_view bytes) {
   }
   return text + '"';
 }
-
-namespace {
-
-/// The name of a file in the header: quoted if it would break the header, or control a terminal.
-std::string header_name(std::string_view name) {
-  std::string text = quoted(name);
-  const bool is_plain = text.size() == name.size() + 2;
-  return is_plain ? std::string(name) : text;
-}
-
-}  // namespace
 
 std::string unified_diff(std::string_view before, std::string_view after, std::string_view name) {
   if (before == after) return {};

@@ -570,6 +570,31 @@ bool is_stripped(const Module& module) {
   return !has_symbol_table(module) && (debug == nullptr || !has_symbol_table(*debug));
 }
 
+std::vector<SampledModule> sampled_modules(const FrameTable& table) {
+  std::vector<SampledModule> modules;
+  for (std::uint32_t number = 1; number < table.mappings(); ++number) {
+    const FrameMapping& mapping = table.mapping(number);
+    if (mapping.kind == FrameKind::kernel) continue;
+    modules.push_back({std::string(mapping.path), std::string(mapping.build_id)});
+  }
+  return modules;
+}
+
+/// The command to record again. It must not replace the recording in a recording directory, and
+/// the directory of an archive does not exist.
+std::optional<RecordCommand> command_of(const RecordingDiagnosis& diagnosis,
+                                        const RecordingDoctorOptions& options) {
+  std::optional<RecordCommand> command = RecordCommand::parse(diagnosis.command_line);
+  const auto description = std::filesystem::path(diagnosis.path).replace_filename("recording.json");
+  std::error_code error;
+  const bool is_archive = options.shown_map_dir == diagnosis.path;
+  if (command && (is_archive || std::filesystem::exists(description, error))) {
+    command->remove(RecordCommand::kOutput);
+    command->by_perfmap = true;
+  }
+  return command;
+}
+
 }  // namespace
 
 bool begins_fiber(std::string_view function, std::string_view module) noexcept {
@@ -740,35 +765,6 @@ std::vector<StrippedFile> OpenedModules::stripped(const StackCounter& counter) c
                    [](const auto& a, const auto& b) { return a.unnamed > b.unnamed; });
   return found;
 }
-
-namespace {
-
-std::vector<SampledModule> sampled_modules(const FrameTable& table) {
-  std::vector<SampledModule> modules;
-  for (std::uint32_t number = 1; number < table.mappings(); ++number) {
-    const FrameMapping& mapping = table.mapping(number);
-    if (mapping.kind == FrameKind::kernel) continue;
-    modules.push_back({std::string(mapping.path), std::string(mapping.build_id)});
-  }
-  return modules;
-}
-
-/// The command to record again. It must not replace the recording in a recording directory, and
-/// the directory of an archive does not exist.
-std::optional<RecordCommand> command_of(const RecordingDiagnosis& diagnosis,
-                                        const RecordingDoctorOptions& options) {
-  std::optional<RecordCommand> command = RecordCommand::parse(diagnosis.command_line);
-  const auto description = std::filesystem::path(diagnosis.path).replace_filename("recording.json");
-  std::error_code error;
-  const bool is_archive = options.shown_map_dir == diagnosis.path;
-  if (command && (is_archive || std::filesystem::exists(description, error))) {
-    command->remove(RecordCommand::kOutput);
-    command->by_perfmap = true;
-  }
-  return command;
-}
-
-}  // namespace
 
 RecordingDiagnosis diagnose_recording(const Recording& recording,
                                       const RecordingDoctorOptions& options,

@@ -52,6 +52,33 @@ std::vector<Found> fdes_of(const CfiSection& section, const CodeAreas* areas) {
   return found;
 }
 
+Target target_of(const Module& module) noexcept {
+  return {module.byte_order(), module.is_64(), module.machine(), 0};
+}
+
+CodeAreas code_of(const Module& module) {
+  std::vector<AddressRange> ranges;
+  for (const LoadSegment& segment : module.segments()) {
+    if (segment.is_executable) ranges.push_back(segment.range);
+  }
+  return CodeAreas(std::move(ranges));
+}
+
+/// The row of an FDE for an address, cut where the code of another FDE begins. `began` is where its
+/// own code begins.
+std::optional<CfiRow> row_of_fde(const CfiSection& section, const CfiIndex::Place& place,
+                                 Address vaddr, std::optional<Address>& began) noexcept {
+  const std::optional<CfiEntry> entry = read_cfi_entry(section, place.offset);
+  if (!entry || entry->is_cie) return std::nullopt;
+  const std::optional<CfiCie> cie = read_cie(section, entry->cie);
+  std::optional<CfiFde> fde = cie ? read_fde(section, *entry, *cie) : std::nullopt;
+  if (!fde) return std::nullopt;
+  began = fde->range.begin;
+  if (!fde->range.contains(vaddr)) return std::nullopt;
+  fde->range.size = std::min(fde->range.size, place.next - fde->range.begin);
+  return run_cfi(section, *cie, *fde, vaddr);
+}
+
 }  // namespace
 
 CfiIndex::CfiIndex(const CfiSection& section, const CodeAreas* areas) {
@@ -128,37 +155,6 @@ std::optional<EhFrameHeader::Entry> EhFrameHeader::find(Address vaddr) const noe
   const std::uint64_t found = first - 1;
   return Entry{code(found), at(found * 8 + 4), first < count_ ? code(first) : UINT64_MAX};
 }
-
-namespace {
-
-Target target_of(const Module& module) noexcept {
-  return {module.byte_order(), module.is_64(), module.machine(), 0};
-}
-
-CodeAreas code_of(const Module& module) {
-  std::vector<AddressRange> ranges;
-  for (const LoadSegment& segment : module.segments()) {
-    if (segment.is_executable) ranges.push_back(segment.range);
-  }
-  return CodeAreas(std::move(ranges));
-}
-
-/// The row of an FDE for an address, cut where the code of another FDE begins. `began` is where its
-/// own code begins.
-std::optional<CfiRow> row_of_fde(const CfiSection& section, const CfiIndex::Place& place,
-                                 Address vaddr, std::optional<Address>& began) noexcept {
-  const std::optional<CfiEntry> entry = read_cfi_entry(section, place.offset);
-  if (!entry || entry->is_cie) return std::nullopt;
-  const std::optional<CfiCie> cie = read_cie(section, entry->cie);
-  std::optional<CfiFde> fde = cie ? read_fde(section, *entry, *cie) : std::nullopt;
-  if (!fde) return std::nullopt;
-  began = fde->range.begin;
-  if (!fde->range.contains(vaddr)) return std::nullopt;
-  fde->range.size = std::min(fde->range.size, place.next - fde->range.begin);
-  return run_cfi(section, *cie, *fde, vaddr);
-}
-
-}  // namespace
 
 std::optional<CfiRow> CfiTable::Part::row_at(Address vaddr) const noexcept {
   const std::optional<CfiIndex::Place> place = index.find(vaddr);

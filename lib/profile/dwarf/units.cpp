@@ -100,50 +100,6 @@ std::optional<std::uint64_t> list_offset(const UnitContext& context, std::uint64
   return base + cursor.sized(size);
 }
 
-}  // namespace
-
-void CodePlace::take(std::uint16_t name, const DwarfValue& value) noexcept {
-  if (name == DW_AT_low_pc) low = value;
-  if (name == DW_AT_high_pc) high = value;
-  if (name == DW_AT_ranges) ranges = value;
-}
-
-CodePlace read_place(DwarfCursor& cursor, const DwarfUnit& unit, const AbbreviationTable& table,
-                     const Abbreviation& abbreviation) {
-  CodePlace place;
-  if (!abbreviation.is_fixed) {
-    for (const AttributeForm& form : table.attributes(abbreviation)) {
-      const DwarfValue value = read_value(cursor, unit, form);
-      if (cursor.ok()) place.take(form.name, value);
-    }
-    return place;
-  }
-  for (const AttributeForm& form : table.places(abbreviation)) {
-    DwarfCursor at = cursor;
-    at.skip(form.offset);
-    const DwarfValue value = read_value(at, unit, form);
-    if (at.ok()) place.take(form.name, value);
-  }
-  cursor.skip(abbreviation.size);
-  return place;
-}
-
-void append_ranges(const UnitContext& context, const CodePlace& place, std::uint64_t& budget,
-                   std::vector<CodeRange>& out) {
-  RangeReader reader(context, budget, out);
-  if (place.ranges.kind == ValueKind::list_index) {
-    if (const auto at = list_offset(context, place.ranges.number)) reader.read_list(*at);
-  } else if (place.ranges) {  // a section offset; before DWARF 4, a constant of 4 or 8 bytes
-    if (context.unit->version >= 5) return reader.read_list(place.ranges.number);
-    reader.read_pairs(context.ranges_base + place.ranges.number);
-  } else if (const auto low = address_of(context, place.low)) {
-    const auto high = address_of(context, place.high);
-    reader.add(*low, high ? *high : *low + place.high.number);
-  }
-}
-
-namespace {
-
 struct RootValues {
   UnitRoot root;
   DwarfValue low, directory, split_name;
@@ -192,6 +148,46 @@ void look_up(RootValues& values) {
 }
 
 }  // namespace
+
+void CodePlace::take(std::uint16_t name, const DwarfValue& value) noexcept {
+  if (name == DW_AT_low_pc) low = value;
+  if (name == DW_AT_high_pc) high = value;
+  if (name == DW_AT_ranges) ranges = value;
+}
+
+CodePlace read_place(DwarfCursor& cursor, const DwarfUnit& unit, const AbbreviationTable& table,
+                     const Abbreviation& abbreviation) {
+  CodePlace place;
+  if (!abbreviation.is_fixed) {
+    for (const AttributeForm& form : table.attributes(abbreviation)) {
+      const DwarfValue value = read_value(cursor, unit, form);
+      if (cursor.ok()) place.take(form.name, value);
+    }
+    return place;
+  }
+  for (const AttributeForm& form : table.places(abbreviation)) {
+    DwarfCursor at = cursor;
+    at.skip(form.offset);
+    const DwarfValue value = read_value(at, unit, form);
+    if (at.ok()) place.take(form.name, value);
+  }
+  cursor.skip(abbreviation.size);
+  return place;
+}
+
+void append_ranges(const UnitContext& context, const CodePlace& place, std::uint64_t& budget,
+                   std::vector<CodeRange>& out) {
+  RangeReader reader(context, budget, out);
+  if (place.ranges.kind == ValueKind::list_index) {
+    if (const auto at = list_offset(context, place.ranges.number)) reader.read_list(*at);
+  } else if (place.ranges) {  // a section offset; before DWARF 4, a constant of 4 or 8 bytes
+    if (context.unit->version >= 5) return reader.read_list(place.ranges.number);
+    reader.read_pairs(context.ranges_base + place.ranges.number);
+  } else if (const auto low = address_of(context, place.low)) {
+    const auto high = address_of(context, place.high);
+    reader.add(*low, high ? *high : *low + place.high.number);
+  }
+}
 
 UnitRoot read_unit_root(const DwarfFile& file, const DwarfUnit& unit,
                         const AbbreviationTable& abbreviations) {

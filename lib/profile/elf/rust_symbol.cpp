@@ -13,6 +13,49 @@ namespace {
 
 constexpr std::size_t kMaxText = std::size_t{64} << 10;
 
+std::string_view basic_type(char tag) noexcept {
+  switch (tag) {
+    case 'a': return "i8";
+    case 'b': return "bool";
+    case 'c': return "char";
+    case 'd': return "f64";
+    case 'e': return "str";
+    case 'f': return "f32";
+    case 'h': return "u8";
+    case 'i': return "isize";
+    case 'j': return "usize";
+    case 'l': return "i32";
+    case 'm': return "u32";
+    case 'n': return "i128";
+    case 'o': return "u128";
+    case 'p': return "_";
+    case 's': return "i16";
+    case 't': return "u16";
+    case 'u': return "()";
+    case 'v': return "...";
+    case 'x': return "i64";
+    case 'y': return "u64";
+    case 'z': return "!";
+    default: return {};
+  }
+}
+
+/// In the syntax of a literal.
+std::string quoted(std::uint32_t point) {
+  switch (point) {
+    case '\t': return "'\\t'";
+    case '\n': return "'\\n'";
+    case '\r': return "'\\r'";
+    case '\'': return "'\\''";
+    case '\\': return "'\\\\'";
+    default: break;
+  }
+  if (point >= 0x20 && point < 0x7f) return {'\'', static_cast<char>(point), '\''};
+  char digits[8];
+  const auto end = std::to_chars(digits, digits + sizeof digits, point, 16).ptr;
+  return "'\\u{" + std::string(digits, end) + "}'";
+}
+
 }  // namespace
 
 std::optional<std::string> RustSymbol::demangle(std::string_view name) {
@@ -176,53 +219,6 @@ void RustSymbol::generic_argument() {
   if (take_if('K')) return constant();
   type();
 }
-
-namespace {
-
-std::string_view basic_type(char tag) noexcept {
-  switch (tag) {
-    case 'a': return "i8";
-    case 'b': return "bool";
-    case 'c': return "char";
-    case 'd': return "f64";
-    case 'e': return "str";
-    case 'f': return "f32";
-    case 'h': return "u8";
-    case 'i': return "isize";
-    case 'j': return "usize";
-    case 'l': return "i32";
-    case 'm': return "u32";
-    case 'n': return "i128";
-    case 'o': return "u128";
-    case 'p': return "_";
-    case 's': return "i16";
-    case 't': return "u16";
-    case 'u': return "()";
-    case 'v': return "...";
-    case 'x': return "i64";
-    case 'y': return "u64";
-    case 'z': return "!";
-    default: return {};
-  }
-}
-
-/// In the syntax of a literal.
-std::string quoted(std::uint32_t point) {
-  switch (point) {
-    case '\t': return "'\\t'";
-    case '\n': return "'\\n'";
-    case '\r': return "'\\r'";
-    case '\'': return "'\\''";
-    case '\\': return "'\\\\'";
-    default: break;
-  }
-  if (point >= 0x20 && point < 0x7f) return {'\'', static_cast<char>(point), '\''};
-  char digits[8];
-  const auto end = std::to_chars(digits, digits + sizeof digits, point, 16).ptr;
-  return "'\\u{" + std::string(digits, end) + "}'";
-}
-
-}  // namespace
 
 void RustSymbol::type() {
   const Level level(*this);

@@ -114,21 +114,6 @@ void count_functions(const Timeline& timeline, std::uint64_t time, const ImageCo
   counts.overlaid = loaded > there ? loaded - there : 0;
 }
 
-}  // namespace
-
-Result<ImageCode> collect_code(const Timeline& timeline, std::uint64_t time, const Target& target,
-                               ElfImageCounts& counts) {
-  const std::vector<Placed> placed = placed_at(timeline, time, target, counts);
-  if (placed.size() >= std::numeric_limits<std::uint32_t>::max()) return Failure(too_large());
-  ImageCode code;
-  number_functions(placed, code);
-  if (!read_loads(timeline.dump(), code)) return Failure(too_large());
-  count_functions(timeline, time, code, counts);
-  return code;
-}
-
-namespace {
-
 /// Longer gaps are not filled.
 constexpr std::uint64_t kLongestFilling = std::uint64_t{64} << 10;
 /// Filling that is allowed even in a small dump.
@@ -186,6 +171,17 @@ void leave_out_smallest(std::vector<ImageCluster>& clusters) {
 }
 
 }  // namespace
+
+Result<ImageCode> collect_code(const Timeline& timeline, std::uint64_t time, const Target& target,
+                               ElfImageCounts& counts) {
+  const std::vector<Placed> placed = placed_at(timeline, time, target, counts);
+  if (placed.size() >= std::numeric_limits<std::uint32_t>::max()) return Failure(too_large());
+  ImageCode code;
+  number_functions(placed, code);
+  if (!read_loads(timeline.dump(), code)) return Failure(too_large());
+  count_functions(timeline, time, code, counts);
+  return code;
+}
 
 void make_clusters(ImageCode& code) {
   std::vector<std::uint32_t> with_code;

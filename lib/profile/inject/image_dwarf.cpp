@@ -28,6 +28,25 @@ std::uint64_t sane_column(std::int32_t column) noexcept {
   return column < 0 || column > UINT16_MAX ? 0 : static_cast<std::uint64_t>(column);
 }
 
+/// Abbreviation codes.
+constexpr std::uint8_t kUnit = 1;
+constexpr std::uint8_t kUnitWithLines = 2;
+constexpr std::uint8_t kFunction = 3;
+constexpr std::uint8_t kNameless = 4;
+
+constexpr std::uint64_t kVersion = 4;
+constexpr std::uint64_t kArangesVersion = 2;
+
+using Attributes = std::initializer_list<std::pair<unsigned, unsigned>>;  // DW_AT_…, DW_FORM_…
+
+void declare(TargetBytes& out, std::uint8_t number, unsigned tag, bool has_children,
+             Attributes attributes, Attributes more = {}) {
+  out.uleb(number).uleb(tag).u8(has_children ? 1 : 0);
+  for (const auto& [attribute, form] : attributes) out.uleb(attribute).uleb(form);
+  for (const auto& [attribute, form] : more) out.uleb(attribute).uleb(form);
+  out.u8(0).u8(0);
+}
+
 }  // namespace
 
 std::uint64_t LineTable::file_number(std::string_view name) {
@@ -121,29 +140,6 @@ std::uint64_t ImageLines::size() const noexcept {
   for (const LineTable& table : tables_) size += table.size();
   return size;
 }
-
-namespace {
-
-/// Abbreviation codes.
-constexpr std::uint8_t kUnit = 1;
-constexpr std::uint8_t kUnitWithLines = 2;
-constexpr std::uint8_t kFunction = 3;
-constexpr std::uint8_t kNameless = 4;
-
-constexpr std::uint64_t kVersion = 4;
-constexpr std::uint64_t kArangesVersion = 2;
-
-using Attributes = std::initializer_list<std::pair<unsigned, unsigned>>;  // DW_AT_…, DW_FORM_…
-
-void declare(TargetBytes& out, std::uint8_t number, unsigned tag, bool has_children,
-             Attributes attributes, Attributes more = {}) {
-  out.uleb(number).uleb(tag).u8(has_children ? 1 : 0);
-  for (const auto& [attribute, form] : attributes) out.uleb(attribute).uleb(form);
-  for (const auto& [attribute, form] : more) out.uleb(attribute).uleb(form);
-  out.u8(0).u8(0);
-}
-
-}  // namespace
 
 ImageDwarf::ImageDwarf(const Target& target, const ImageCode& code, const ImageLines& lines)
     : abbreviations(target), info(target), ranges(target), aranges(target) {

@@ -29,6 +29,14 @@ bool parse(std::string_view word, T& number) noexcept {
   return error == std::errc() && end == word.data() + word.size() && !word.empty();
 }
 
+constexpr std::int64_t kSecond = 1'000'000'000;
+
+std::int64_t now_ns(clockid_t clock) noexcept {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return now.tv_sec * kSecond + now.tv_nsec;
+}
+
 }  // namespace
 
 /// "pid (comm) state parent ...": comm may contain blanks and parentheses.
@@ -75,18 +83,6 @@ std::vector<std::string> split_at_nul(std::string_view text) {
   }
   return strings;
 }
-
-namespace {
-
-constexpr std::int64_t kSecond = 1'000'000'000;
-
-std::int64_t now_ns(clockid_t clock) noexcept {
-  timespec now{};
-  ::clock_gettime(clock, &now);
-  return now.tv_sec * kSecond + now.tv_nsec;
-}
-
-}  // namespace
 
 std::int64_t file_clock_ns() noexcept { return now_ns(CLOCK_REALTIME); }
 

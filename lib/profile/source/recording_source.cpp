@@ -97,6 +97,39 @@ std::string hint_of_recordings_in(const std::string& path) {
   return {};
 }
 
+/// Opens the copy of a file. Fails with not_found if there is none.
+ModuleCache::Answer open_copy(ModuleCache& cache, const RecordedModules& copies,
+                              const Region& region, const ExpectedBuildId& expected) {
+  const Failure none({Errc::not_found, "the recording has no copy of it"});
+  if (region.file == nullptr || !region.file->is_file()) return none;
+  const std::string& path = region.file->name;
+  const std::string wanted = region.file->build_id.empty() ? expected(path) : region.file->build_id;
+  const RecordedModule* const copy = copies.find(path, wanted);
+  if (copy == nullptr) return none;
+  Result<Input> input = copies.open(*copy, path);
+  if (!input) return Failure(std::move(input.error()));
+  ModuleCache::Answer module = cache.open(*std::move(input));
+  if (!module || (*module)->build_id() == copy->build_id) return module;
+  return Failure({Errc::refused, "cannot use " + copy->path + ": its build ID differs"});
+}
+
+/// The copies, and the files themselves.
+ProcessTracker::OpenModule with_copies(ModuleCache& cache, ProcessTracker::OpenModule files,
+                                       const RecordedJitOptions& jit, ExpectedBuildId expected) {
+  return [&cache, files = std::move(files), copies = jit.modules, expected = std::move(expected),
+          prefers_files = !jit.symfs.empty()](const Region& region,
+                                              const ProcSource* process) -> ModuleCache::Answer {
+    if (!prefers_files) {
+      if (auto copy = open_copy(cache, *copies, region, expected)) return copy;
+      return files(region, process);
+    }
+    ModuleCache::Answer file = files(region, process);
+    if (file) return file;
+    ModuleCache::Answer copy = open_copy(cache, *copies, region, expected);
+    return copy ? copy : file;
+  };
+}
+
 }  // namespace
 
 std::optional<std::string> recording_in(const std::string& path) {
@@ -188,43 +221,6 @@ Result<void> set_recorded_files(const std::string& recording, const std::string&
   options.missing = *std::move(missing);
   return {};
 }
-
-namespace {
-
-/// Opens the copy of a file. Fails with not_found if there is none.
-ModuleCache::Answer open_copy(ModuleCache& cache, const RecordedModules& copies,
-                              const Region& region, const ExpectedBuildId& expected) {
-  const Failure none({Errc::not_found, "the recording has no copy of it"});
-  if (region.file == nullptr || !region.file->is_file()) return none;
-  const std::string& path = region.file->name;
-  const std::string wanted = region.file->build_id.empty() ? expected(path) : region.file->build_id;
-  const RecordedModule* const copy = copies.find(path, wanted);
-  if (copy == nullptr) return none;
-  Result<Input> input = copies.open(*copy, path);
-  if (!input) return Failure(std::move(input.error()));
-  ModuleCache::Answer module = cache.open(*std::move(input));
-  if (!module || (*module)->build_id() == copy->build_id) return module;
-  return Failure({Errc::refused, "cannot use " + copy->path + ": its build ID differs"});
-}
-
-/// The copies, and the files themselves.
-ProcessTracker::OpenModule with_copies(ModuleCache& cache, ProcessTracker::OpenModule files,
-                                       const RecordedJitOptions& jit, ExpectedBuildId expected) {
-  return [&cache, files = std::move(files), copies = jit.modules, expected = std::move(expected),
-          prefers_files = !jit.symfs.empty()](const Region& region,
-                                              const ProcSource* process) -> ModuleCache::Answer {
-    if (!prefers_files) {
-      if (auto copy = open_copy(cache, *copies, region, expected)) return copy;
-      return files(region, process);
-    }
-    ModuleCache::Answer file = files(region, process);
-    if (file) return file;
-    ModuleCache::Answer copy = open_copy(cache, *copies, region, expected);
-    return copy ? copy : file;
-  };
-}
-
-}  // namespace
 
 ProcessTracker::OpenModule open_recorded_modules(ModuleCache& cache, const Recording& recording,
                                                  const RecordedJitOptions& jit) {

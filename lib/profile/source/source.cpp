@@ -263,6 +263,46 @@ Map joined(const std::vector<Map>& maps) {
   return Map(Input::from_text(std::move(text), maps.front().input().name()));
 }
 
+/// The process that a map or a dump is of, by its name.
+std::optional<std::uint64_t> pid_of(const OpenedInput& opened) {
+  const std::string& name = opened.input.name();
+  return opened.kind == SourceKind::jitdump ? dump_pid_in(name) : kMapName.pid_in(name);
+}
+
+/// The code of jitdumps, by address.
+class DumpedCode {
+ public:
+  void add(const Map& map) {
+    Diagnostics ignored(1);
+    map.for_each(ignored, [this](const Entry& entry) { ranges_.push_back(entry.range); });
+  }
+  void sort() { std::ranges::sort(ranges_, {}, &AddressRange::begin); }
+  /// A dump's code at a time does not overlap, so the ranges of several seldom do.
+  bool overlaps(const AddressRange& range) const {
+    const auto after = std::ranges::upper_bound(ranges_, range.begin, {}, &AddressRange::begin);
+    const bool begins_in = after != ranges_.begin() && after[-1].last() >= range.begin;
+    return begins_in || (after != ranges_.end() && after->begin <= range.last());
+  }
+
+ private:
+  std::vector<AddressRange> ranges_;
+};
+
+/// Its lines, except those of entries that overlap the code.
+Map without(const Map& map, const DumpedCode& code) {
+  std::string text;
+  std::uint64_t kept = 0;  // up to here
+  Diagnostics ignored(1);
+  map.for_each(ignored, [&](const Entry& entry) {
+    if (!code.overlaps(entry.range)) return;
+    text += map.text().substr(kept, entry.offset - kept);
+    const std::size_t end = map.text().find('\n', entry.offset);
+    kept = end == std::string_view::npos ? map.text().size() : end + 1;
+  });
+  text += map.text().substr(kept);
+  return Map(Input::from_text(std::move(text), map.input().name()));
+}
+
 }  // namespace
 
 StreamCheck check_source_start(std::string name, const SourceOptions& options) {
@@ -502,50 +542,6 @@ Result<Map> map_of(std::vector<OpenedInput> opened, const SourceOptions& options
   }
   return maps.size() == 1 ? std::move(maps.front()) : joined(maps);
 }
-
-namespace {
-
-/// The process that a map or a dump is of, by its name.
-std::optional<std::uint64_t> pid_of(const OpenedInput& opened) {
-  const std::string& name = opened.input.name();
-  return opened.kind == SourceKind::jitdump ? dump_pid_in(name) : kMapName.pid_in(name);
-}
-
-/// The code of jitdumps, by address.
-class DumpedCode {
- public:
-  void add(const Map& map) {
-    Diagnostics ignored(1);
-    map.for_each(ignored, [this](const Entry& entry) { ranges_.push_back(entry.range); });
-  }
-  void sort() { std::ranges::sort(ranges_, {}, &AddressRange::begin); }
-  /// A dump's code at a time does not overlap, so the ranges of several seldom do.
-  bool overlaps(const AddressRange& range) const {
-    const auto after = std::ranges::upper_bound(ranges_, range.begin, {}, &AddressRange::begin);
-    const bool begins_in = after != ranges_.begin() && after[-1].last() >= range.begin;
-    return begins_in || (after != ranges_.end() && after->begin <= range.last());
-  }
-
- private:
-  std::vector<AddressRange> ranges_;
-};
-
-/// Its lines, except those of entries that overlap the code.
-Map without(const Map& map, const DumpedCode& code) {
-  std::string text;
-  std::uint64_t kept = 0;  // up to here
-  Diagnostics ignored(1);
-  map.for_each(ignored, [&](const Entry& entry) {
-    if (!code.overlaps(entry.range)) return;
-    text += map.text().substr(kept, entry.offset - kept);
-    const std::size_t end = map.text().find('\n', entry.offset);
-    kept = end == std::string_view::npos ? map.text().size() : end + 1;
-  });
-  text += map.text().substr(kept);
-  return Map(Input::from_text(std::move(text), map.input().name()));
-}
-
-}  // namespace
 
 Result<Map> distinct_code_of(std::vector<OpenedInput> opened, const SourceOptions& options) {
   std::map<std::uint64_t, DumpedCode> dumped;  // by pid

@@ -28,6 +28,32 @@ void count_doubts(Doubts doubts, FrameCounts& counts) noexcept {
   for (unsigned i = 0; i < kDoubtCount; ++i) counts.doubts[i] += doubts.has(doubt_at(i)) ? 1 : 0;
 }
 
+FrameKind kind_of(const AddressName& name, const Region* region) noexcept {
+  if (name.entry) return FrameKind::jit;
+  if (name.module != nullptr) return FrameKind::native;
+  if (region == nullptr) return FrameKind::unknown;
+  if (is_mapped_file(*region)) {
+    return name.why == NoName::unreadable ? FrameKind::unknown : FrameKind::native;
+  }
+  return jit_region_kind(*region) == JitRegionKind::likely ? FrameKind::jit : FrameKind::unknown;
+}
+
+/// Whether no source has code there at the end: then none is assumed to get code there later. Code
+/// that comes and is moved away again is missed, so this is used for files only: runtimes hardly
+/// have such code there, and a missing file has many addresses without a name.
+bool has_no_later_name(const JitNames& names, const Query& query) {
+  return std::ranges::all_of(names.sources, [&](const std::shared_ptr<JitSources>& sources) {
+    if (sources == nullptr) return true;
+    const Resolution found = sources->find(query);
+    return !found.found && found.why == Unresolved::not_covered;
+  });
+}
+
+/// The name that perf uses.
+std::string_view shown_name(const MappedFile& file) noexcept {
+  return file.name.empty() ? std::string_view("//anon") : std::string_view(file.name);
+}
+
 }  // namespace
 
 FrameSymbolizer::FrameSymbolizer(RecordedProcesses& processes, const RecordedPrograms& programs,
@@ -236,36 +262,6 @@ FrameCounts FrameSymbolizer::next(const RawStack& stack, std::vector<StackFrame>
   counts.unnamed += counts.unnamed_jit;
   return counts;
 }
-
-namespace {
-
-FrameKind kind_of(const AddressName& name, const Region* region) noexcept {
-  if (name.entry) return FrameKind::jit;
-  if (name.module != nullptr) return FrameKind::native;
-  if (region == nullptr) return FrameKind::unknown;
-  if (is_mapped_file(*region)) {
-    return name.why == NoName::unreadable ? FrameKind::unknown : FrameKind::native;
-  }
-  return jit_region_kind(*region) == JitRegionKind::likely ? FrameKind::jit : FrameKind::unknown;
-}
-
-/// Whether no source has code there at the end: then none is assumed to get code there later. Code
-/// that comes and is moved away again is missed, so this is used for files only: runtimes hardly
-/// have such code there, and a missing file has many addresses without a name.
-bool has_no_later_name(const JitNames& names, const Query& query) {
-  return std::ranges::all_of(names.sources, [&](const std::shared_ptr<JitSources>& sources) {
-    if (sources == nullptr) return true;
-    const Resolution found = sources->find(query);
-    return !found.found && found.why == Unresolved::not_covered;
-  });
-}
-
-/// The name that perf uses.
-std::string_view shown_name(const MappedFile& file) noexcept {
-  return file.name.empty() ? std::string_view("//anon") : std::string_view(file.name);
-}
-
-}  // namespace
 
 FrameSymbolizer::Places FrameSymbolizer::of_address(const AddressName& name, const Wanted& wanted,
                                                     const AddressSpaceSnapshot& moment,

@@ -145,6 +145,22 @@ class LoopSampleCounter {
   std::unordered_map<pid_t, pid_t> parents_;
 };
 
+std::uint32_t place_of(FrameTable& table, std::string_view name, FrameKind kind,
+                       std::string_view file = {}, std::uint32_t line = 0) {
+  FrameFunction function;
+  function.name = name;
+  function.file = file;
+  function.kind = kind;
+  FramePlace place;
+  place.function = table.add(function);
+  place.line = line;
+  return table.add(place);
+}
+
+std::uint32_t place_of(FrameTable& table, const CompiledLoop& loop) {
+  return place_of(table, loop.name, FrameKind::jit, loop.file, loop.line);
+}
+
 }  // namespace
 
 Result<LoopSamples> count_loop_samples(const Recording& recording, const CompiledLoops& loops,
@@ -167,26 +183,6 @@ Result<LoopSamples> count_loop_samples(const Recording& recording, const Compile
   counter.fill(samples, pid);
   return samples;
 }
-
-namespace {
-
-std::uint32_t place_of(FrameTable& table, std::string_view name, FrameKind kind,
-                       std::string_view file = {}, std::uint32_t line = 0) {
-  FrameFunction function;
-  function.name = name;
-  function.file = file;
-  function.kind = kind;
-  FramePlace place;
-  place.function = table.add(function);
-  place.line = line;
-  return table.add(place);
-}
-
-std::uint32_t place_of(FrameTable& table, const CompiledLoop& loop) {
-  return place_of(table, loop.name, FrameKind::jit, loop.file, loop.line);
-}
-
-}  // namespace
 
 LoopStacks::LoopStacks(const LoopProfile& profile, std::uint64_t max_bytes) : left_(max_bytes) {
   knows_loops_ = profile.has_events();

@@ -19,6 +19,22 @@ bool has_times(const Timeline& timeline) {
   return first && first->time != 0;
 }
 
+ProcessTracker::Options tracker_options(const StackOptions& options) {
+  ProcessTracker::Options tracker;
+  tracker.open_module = options.open_module;
+  return tracker;
+}
+
+/// The user-space address that called the kernel, if the sample has it.
+std::optional<Address> first_user_address(const RecordedSample& sample) {
+  constexpr auto kUserContext = static_cast<std::uint64_t>(-512);  // PERF_CONTEXT_USER
+  const Words& chain = sample.callchain;
+  for (std::size_t i = 0; i + 1 < chain.size(); ++i) {
+    if (chain[i] == kUserContext) return chain[i + 1];
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::uint64_t SourceClock::at(std::uint64_t time, const RecordedEvent& event,
@@ -99,26 +115,6 @@ void RecordedPrograms::on_fork(const ForkEvent& event) {
   Process child = is_copy ? parent->second : Process();
   processes_[event.pid] = std::move(child);
 }
-
-namespace {
-
-ProcessTracker::Options tracker_options(const StackOptions& options) {
-  ProcessTracker::Options tracker;
-  tracker.open_module = options.open_module;
-  return tracker;
-}
-
-/// The user-space address that called the kernel, if the sample has it.
-std::optional<Address> first_user_address(const RecordedSample& sample) {
-  constexpr auto kUserContext = static_cast<std::uint64_t>(-512);  // PERF_CONTEXT_USER
-  const Words& chain = sample.callchain;
-  for (std::size_t i = 0; i + 1 < chain.size(); ++i) {
-    if (chain[i] == kUserContext) return chain[i + 1];
-  }
-  return std::nullopt;
-}
-
-}  // namespace
 
 RecordedProcesses::RecordedProcesses(const StackOptions& options, SourceClock& clock)
     : options_(options), clock_(clock), tracker_(tracker_options(options)) {}

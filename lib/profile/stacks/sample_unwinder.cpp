@@ -16,34 +16,6 @@ constexpr std::uint64_t kKernel = static_cast<std::uint64_t>(-128);
 constexpr std::uint64_t kUser = static_cast<std::uint64_t>(-512);
 constexpr std::uint64_t kUserDeferred = static_cast<std::uint64_t>(-640);
 
-}  // namespace
-
-std::optional<std::uint64_t> add_callchain(const Words& chain, CpuMode mode,
-                                           const CallchainParts& parts,
-                                           std::vector<UnwoundFrame>& frames) {
-  std::optional<std::uint64_t> cookie;
-  std::uint64_t context = mode == CpuMode::kernel ? kKernel : kUser;
-  bool is_first = true;
-  for (std::size_t i = 0; i < chain.size(); ++i) {
-    const std::uint64_t ip = chain[i];
-    if (ip >= kFirstContext) {
-      context = ip;
-      is_first = true;
-      if (ip == kUserDeferred && parts.user && i + 1 < chain.size()) cookie = chain[++i];
-      continue;
-    }
-    const bool is_kernel = context == kKernel;
-    if (is_kernel ? parts.kernel : parts.user && context == kUser) {
-      frames.push_back(
-          {ip, 0, is_kernel ? FrameSource::kernel : FrameSource::callchain, !is_first});
-    }
-    is_first = false;
-  }
-  return cookie;
-}
-
-namespace {
-
 /// A machine whose registers, as numbered by perf, no other one has. The others do not differ:
 /// i386 and arm, on kernels of their own, have 0 to 15, riscv64 and loongarch64 0 to 31.
 struct RegisterSet {
@@ -78,6 +50,30 @@ std::optional<Machine> machine_with(const SampledRegisters& user) noexcept {
 }
 
 }  // namespace
+
+std::optional<std::uint64_t> add_callchain(const Words& chain, CpuMode mode,
+                                           const CallchainParts& parts,
+                                           std::vector<UnwoundFrame>& frames) {
+  std::optional<std::uint64_t> cookie;
+  std::uint64_t context = mode == CpuMode::kernel ? kKernel : kUser;
+  bool is_first = true;
+  for (std::size_t i = 0; i < chain.size(); ++i) {
+    const std::uint64_t ip = chain[i];
+    if (ip >= kFirstContext) {
+      context = ip;
+      is_first = true;
+      if (ip == kUserDeferred && parts.user && i + 1 < chain.size()) cookie = chain[++i];
+      continue;
+    }
+    const bool is_kernel = context == kKernel;
+    if (is_kernel ? parts.kernel : parts.user && context == kUser) {
+      frames.push_back(
+          {ip, 0, is_kernel ? FrameSource::kernel : FrameSource::callchain, !is_first});
+    }
+    is_first = false;
+  }
+  return cookie;
+}
 
 RecordedMachine::RecordedMachine(std::string_view arch) noexcept : is_recorded_(!arch.empty()) {
   const MachineInfo* const machine = find_machine(arch);

@@ -114,6 +114,22 @@ bool is_dummy(const RecordedEvent& event) noexcept {
   return event.type == kSoftware && event.config == kDummy;
 }
 
+constexpr std::string_view kKernelName = "[kernel.kallsyms]";
+
+void count(const RawStack& stack, const FrameCounts& frames, StackCounts& counts) {
+  ++counts.samples;
+  counts.frames += frames.frames;
+  counts.full_copies += stack.is_full ? 1 : 0;
+  counts.stitched += stack.was_stitched ? 1 : 0;
+  counts.not_unwound += stack.is_of_unknown_machine ? 1 : 0;
+  counts.unnamed += frames.unnamed;
+  counts.unnamed_jit += frames.unnamed_jit;
+  counts.doubtful += frames.doubtful;
+  for (unsigned i = 0; i < kDoubtCount; ++i) counts.doubts[i] += frames.doubts[i];
+  ++counts.ends[static_cast<std::size_t>(stack.end)];
+  for (std::size_t i = 0; i < counts.sources.size(); ++i) counts.sources[i] += frames.sources[i];
+}
+
 }  // namespace
 
 FrameSource StackCounts::worst_source() const noexcept {
@@ -145,26 +161,6 @@ StackProfile profile_of(const Recording& recording) {
   profile.clock_ns = facts.clock_ns;
   return profile;
 }
-
-namespace {
-
-constexpr std::string_view kKernelName = "[kernel.kallsyms]";
-
-void count(const RawStack& stack, const FrameCounts& frames, StackCounts& counts) {
-  ++counts.samples;
-  counts.frames += frames.frames;
-  counts.full_copies += stack.is_full ? 1 : 0;
-  counts.stitched += stack.was_stitched ? 1 : 0;
-  counts.not_unwound += stack.is_of_unknown_machine ? 1 : 0;
-  counts.unnamed += frames.unnamed;
-  counts.unnamed_jit += frames.unnamed_jit;
-  counts.doubtful += frames.doubtful;
-  for (unsigned i = 0; i < kDoubtCount; ++i) counts.doubts[i] += frames.doubts[i];
-  ++counts.ends[static_cast<std::size_t>(stack.end)];
-  for (std::size_t i = 0; i < counts.sources.size(); ++i) counts.sources[i] += frames.sources[i];
-}
-
-}  // namespace
 
 struct StackReader::State {
   const Recording& recording;

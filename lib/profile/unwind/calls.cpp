@@ -43,6 +43,90 @@ std::uint32_t last_word(std::string_view code) noexcept {
   return word;
 }
 
+/// Stands for all machines whose calls are not known.
+constexpr Machine kUnknown = Machine::s390x;
+
+/// The code before an address.
+struct CodeBefore {
+  Machine machine = kUnknown;
+  std::array<char, CodeAround::kBefore> room = {};
+  std::string_view bytes;  ///< as many as a call can have; empty: not available
+};
+
+/// The last bytes of `code` before `offset`.
+std::string_view up_to(std::string_view code, std::uint64_t offset) noexcept {
+  if (offset > code.size()) return {};
+  const std::uint64_t count = std::min<std::uint64_t>(offset, CodeAround::kBefore);
+  return code.substr(static_cast<std::size_t>(offset - count), static_cast<std::size_t>(count));
+}
+
+/// From a segment, which may begin fewer bytes before the address.
+std::string_view before_in_module(const Module& module, Address vaddr) noexcept {
+  for (std::uint64_t count = CodeAround::kBefore; count > 0; --count) {
+    const std::string_view code = module.bytes_at(vaddr - count);
+    if (code.size() >= count) return code.substr(0, static_cast<std::size_t>(count));
+  }
+  return {};
+}
+
+void read(const UnwindSpace::State& space, const CodeRegion& region, Address pc, CodeBefore& code) {
+  const auto count = std::min<std::uint64_t>(CodeAround::kBefore, pc - region.begin);
+  const std::span<char> room = std::span(code.room).first(static_cast<std::size_t>(count));
+  if (space.read_code(pc - count, room) >= count) code.bytes = {room.data(), room.size()};
+}
+
+/// Nothing if the dump does not state it: some producers do not know it.
+std::optional<Machine> machine_of_dump(const Jitdump& dump) noexcept {
+  const auto header = dump.header();
+  if (!header || header->elf_mach > UINT16_MAX) return std::nullopt;
+  return machine_of(static_cast<std::uint16_t>(header->elf_mach));
+}
+
+bool has_dumps(const UnwindSpace::State& space) noexcept {
+  return std::any_of(space.jit.begin(), space.jit.end(),
+                     [](const auto& sources) { return !sources->resolver().timelines().empty(); });
+}
+
+/// `region` covers the byte before the pc.
+void find_bytes(const UnwindSpace::State& space, const CodeRegion& region, Address pc,
+                std::uint64_t time, CodeBefore& code) {
+  code.machine = space.machine.value_or(space.is_unwound ? Machine::x86_64 : kUnknown);
+  if (region.module != nullptr) {
+    code.machine = machine_of(*region.module).value_or(kUnknown);
+    code.bytes = before_in_module(*region.module, pc + region.delta);
+    return;
+  }
+  const auto dumped = has_dumps(space) ? find_dumped(space, pc - 1, time) : std::nullopt;
+  if (dumped) {
+    code.machine = machine_of_dump(*dumped->dump).value_or(code.machine);
+    code.bytes = up_to(code_of(*dumped), dumped->offset + 1);
+  }
+  if (code.bytes.empty() && space.read_code) read(space, region, pc, code);
+}
+
+/// Code of runtimes never is a signal trampoline.
+bool is_signal_return_at(const CodeRegion& region, Address pc) noexcept {
+  if (region.module == nullptr) return false;
+  const auto machine = machine_of(*region.module);
+  return machine && is_signal_return(*machine, region.module->bytes_at(pc + region.delta));
+}
+
+/// The function that covers an address, by names alone.
+std::optional<AddressRange> named_range(const UnwindSpace::State& space,
+                                        const std::optional<CodeRegion>& region, Address address,
+                                        std::uint64_t time) {
+  if (!region) return std::nullopt;
+  if (region->module != nullptr) {
+    const auto symbol = region->module->find_symbol(address + region->delta);
+    return symbol ? std::optional(symbol->range) : std::nullopt;
+  }
+  for (const auto& sources : space.jit) {
+    const Resolution found = sources->find({address, time});
+    if (found.found) return found.found->range;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 /// Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, "CALL".
@@ -138,94 +222,6 @@ std::optional<Address> direct_call_target(Machine machine, std::string_view code
       end + static_cast<Address>(std::int64_t{static_cast<std::int32_t>(last_word(code))});
   return machine == Machine::x86 ? target & 0xffff'ffff : target;
 }
-
-namespace {
-
-/// Stands for all machines whose calls are not known.
-constexpr Machine kUnknown = Machine::s390x;
-
-/// The code before an address.
-struct CodeBefore {
-  Machine machine = kUnknown;
-  std::array<char, CodeAround::kBefore> room = {};
-  std::string_view bytes;  ///< as many as a call can have; empty: not available
-};
-
-/// The last bytes of `code` before `offset`.
-std::string_view up_to(std::string_view code, std::uint64_t offset) noexcept {
-  if (offset > code.size()) return {};
-  const std::uint64_t count = std::min<std::uint64_t>(offset, CodeAround::kBefore);
-  return code.substr(static_cast<std::size_t>(offset - count), static_cast<std::size_t>(count));
-}
-
-/// From a segment, which may begin fewer bytes before the address.
-std::string_view before_in_module(const Module& module, Address vaddr) noexcept {
-  for (std::uint64_t count = CodeAround::kBefore; count > 0; --count) {
-    const std::string_view code = module.bytes_at(vaddr - count);
-    if (code.size() >= count) return code.substr(0, static_cast<std::size_t>(count));
-  }
-  return {};
-}
-
-void read(const UnwindSpace::State& space, const CodeRegion& region, Address pc, CodeBefore& code) {
-  const auto count = std::min<std::uint64_t>(CodeAround::kBefore, pc - region.begin);
-  const std::span<char> room = std::span(code.room).first(static_cast<std::size_t>(count));
-  if (space.read_code(pc - count, room) >= count) code.bytes = {room.data(), room.size()};
-}
-
-/// Nothing if the dump does not state it: some producers do not know it.
-std::optional<Machine> machine_of_dump(const Jitdump& dump) noexcept {
-  const auto header = dump.header();
-  if (!header || header->elf_mach > UINT16_MAX) return std::nullopt;
-  return machine_of(static_cast<std::uint16_t>(header->elf_mach));
-}
-
-bool has_dumps(const UnwindSpace::State& space) noexcept {
-  return std::any_of(space.jit.begin(), space.jit.end(),
-                     [](const auto& sources) { return !sources->resolver().timelines().empty(); });
-}
-
-/// `region` covers the byte before the pc.
-void find_bytes(const UnwindSpace::State& space, const CodeRegion& region, Address pc,
-                std::uint64_t time, CodeBefore& code) {
-  code.machine = space.machine.value_or(space.is_unwound ? Machine::x86_64 : kUnknown);
-  if (region.module != nullptr) {
-    code.machine = machine_of(*region.module).value_or(kUnknown);
-    code.bytes = before_in_module(*region.module, pc + region.delta);
-    return;
-  }
-  const auto dumped = has_dumps(space) ? find_dumped(space, pc - 1, time) : std::nullopt;
-  if (dumped) {
-    code.machine = machine_of_dump(*dumped->dump).value_or(code.machine);
-    code.bytes = up_to(code_of(*dumped), dumped->offset + 1);
-  }
-  if (code.bytes.empty() && space.read_code) read(space, region, pc, code);
-}
-
-/// Code of runtimes never is a signal trampoline.
-bool is_signal_return_at(const CodeRegion& region, Address pc) noexcept {
-  if (region.module == nullptr) return false;
-  const auto machine = machine_of(*region.module);
-  return machine && is_signal_return(*machine, region.module->bytes_at(pc + region.delta));
-}
-
-/// The function that covers an address, by names alone.
-std::optional<AddressRange> named_range(const UnwindSpace::State& space,
-                                        const std::optional<CodeRegion>& region, Address address,
-                                        std::uint64_t time) {
-  if (!region) return std::nullopt;
-  if (region->module != nullptr) {
-    const auto symbol = region->module->find_symbol(address + region->delta);
-    return symbol ? std::optional(symbol->range) : std::nullopt;
-  }
-  for (const auto& sources : space.jit) {
-    const Resolution found = sources->find({address, time});
-    if (found.found) return found.found->range;
-  }
-  return std::nullopt;
-}
-
-}  // namespace
 
 ReturnSite UnwindSpace::return_site(Address pc, std::uint64_t time) const {
   const std::optional<CodeRegion> before = find_code(*state_, pc - 1, time);

@@ -24,6 +24,43 @@ bool is_code(const Elf64_Sym& symbol) noexcept {
          (type == STT_FUNC || type == STT_GNU_IFUNC);
 }
 
+/// `code` begins `offset` bytes before the address.
+CodeAround around(std::string_view code, std::uint64_t offset) {
+  CodeAround found;
+  found.offset = offset;
+  if (offset > code.size()) return found;
+  const std::size_t at = static_cast<std::size_t>(offset);
+  const std::size_t before = std::min(at, CodeAround::kBefore);
+  found.before = code.substr(at - before, before);
+  found.after = code.substr(at, CodeAround::kAfter);
+  return found;
+}
+
+/// What names an address in the sources of a process or its ancestors.
+struct Named {
+  const JitSources* sources = nullptr;
+  ResolvedName name;
+};
+std::optional<Named> find_named(const UnwindSpace::State& space, Address address,
+                                std::uint64_t time) {
+  for (const auto& sources : space.jit) {
+    const Resolution found = sources->find({address, time});
+    if (found.found) return Named{sources.get(), *found.found};
+  }
+  return std::nullopt;
+}
+
+std::optional<DumpedCode> dumped_code(const Named& named, Address address) {
+  const Resolver& resolver = named.sources->resolver();
+  if (named.name.source < resolver.maps().size()) return std::nullopt;
+  const Jitdump& dump = resolver.timelines()[named.name.source - resolver.maps().size()].dump();
+  const auto record = dump.record_at(named.name.offset);
+  const auto load = record ? decode_load(*record) : std::nullopt;
+  if (!load) return std::nullopt;
+  const std::uint64_t offset = named.name.address_at_load - load->range.begin;
+  return DumpedCode{&dump, named.name.offset, {address - offset, load->range.size}, offset};
+}
+
 }  // namespace
 
 FunctionBounds::Window FunctionBounds::read(std::string_view symbols, Address begin) {
@@ -63,47 +100,6 @@ std::optional<AddressRange> FunctionBounds::find(const Module& module, Address v
   }
   return std::nullopt;
 }
-
-namespace {
-
-/// `code` begins `offset` bytes before the address.
-CodeAround around(std::string_view code, std::uint64_t offset) {
-  CodeAround found;
-  found.offset = offset;
-  if (offset > code.size()) return found;
-  const std::size_t at = static_cast<std::size_t>(offset);
-  const std::size_t before = std::min(at, CodeAround::kBefore);
-  found.before = code.substr(at - before, before);
-  found.after = code.substr(at, CodeAround::kAfter);
-  return found;
-}
-
-/// What names an address in the sources of a process or its ancestors.
-struct Named {
-  const JitSources* sources = nullptr;
-  ResolvedName name;
-};
-std::optional<Named> find_named(const UnwindSpace::State& space, Address address,
-                                std::uint64_t time) {
-  for (const auto& sources : space.jit) {
-    const Resolution found = sources->find({address, time});
-    if (found.found) return Named{sources.get(), *found.found};
-  }
-  return std::nullopt;
-}
-
-std::optional<DumpedCode> dumped_code(const Named& named, Address address) {
-  const Resolver& resolver = named.sources->resolver();
-  if (named.name.source < resolver.maps().size()) return std::nullopt;
-  const Jitdump& dump = resolver.timelines()[named.name.source - resolver.maps().size()].dump();
-  const auto record = dump.record_at(named.name.offset);
-  const auto load = record ? decode_load(*record) : std::nullopt;
-  if (!load) return std::nullopt;
-  const std::uint64_t offset = named.name.address_at_load - load->range.begin;
-  return DumpedCode{&dump, named.name.offset, {address - offset, load->range.size}, offset};
-}
-
-}  // namespace
 
 std::string_view code_of(const DumpedCode& dumped) {
   const auto record = dumped.dump->record_at(dumped.load);
