@@ -75,8 +75,11 @@ bool is_external_name(std::string_view raw) {
          raw.substr(0, blank).find_first_of(":*&(") == std::string_view::npos;
 }
 
+/// "LClass;::method" of perf-map-agent, or "LClass;method(Parameters)Result" of perf's own agent.
 bool is_descriptor_name(std::string_view raw) {
-  return raw.starts_with('L') && raw.find(";::") != std::string_view::npos;
+  const std::size_t end = raw.find(';');
+  return raw.starts_with('L') && end != std::string_view::npos &&
+         (raw.find(";::") != std::string_view::npos || raw.find('(', end) < raw.find(')', end));
 }
 
 /// The form in which agents write a method: a descriptor or, with an option, a dotted class.
@@ -139,10 +142,12 @@ std::optional<DecodedName> decode(std::string_view raw) {
 constexpr RunNumber kRunNumbers[] = {
     {.mark = "/0x", .is_address = true},
     {.mark = "+0x", .is_address = true},
+    {.mark = ".0x", .is_address = true},
     {.mark = "/"},
     {.after = "$$Lambda", .mark = "$"},
     {.after = "$Proxy"},
     {.after = "jdk.proxy"},
+    {.after = "jdk/proxy"},
     {.after = "GeneratedMethodAccessor"},
     {.after = "GeneratedConstructorAccessor"},
     {.after = "GeneratedSerializationConstructorAccessor"},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Julia: julia_f_12; japi1_ and jlsys_ for other calling conventions, jfptr_ for wrappers.
+// Julia: julia_f_12; japi1_ and jlsys_ for other calling conventions, jfptr_ for wrappers,
+// jlplt_ and jlcapi_ for calls from and to C.
 
 #include "runtimes/catalogue.hpp"
 
@@ -7,7 +8,8 @@ namespace perfmap::runtimes {
 namespace {
 
 std::optional<DecodedName> decode(std::string_view raw) {
-  for (const std::string_view prefix : {"julia_", "japi1_", "japi3_", "jfptr_", "jlsys_"}) {
+  for (const std::string_view prefix :
+       {"julia_", "japi1_", "japi3_", "jfptr_", "jlsys_", "jlplt_", "jlcapi_"}) {
     const std::size_t last = raw.rfind('_');
     if (!raw.starts_with(prefix) || last < prefix.size() + 1 || !all_digits(raw.substr(last + 1))) {
       continue;
