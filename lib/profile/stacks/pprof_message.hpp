@@ -216,6 +216,9 @@ std::optional<pid_t> id_of_label(std::uint64_t number, std::string_view text) no
 /// Whether the name of a mapping means that only a runtime has code there.
 bool is_jit_memory(std::string_view file, bool has_build_id);
 
+inline Error joined_profiles() {
+  return {Errc::bad_format, "a sample has not one value of each type, as if profiles were joined"};
+}
 inline Error not_a_profile() { return {Errc::bad_format, "it is not a pprof profile"}; }
 
 inline Error too_many_objects(std::uint64_t size, const ObjectBudget& budget) {

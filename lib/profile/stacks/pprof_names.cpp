@@ -58,6 +58,7 @@ class PprofProfile {
   std::uint64_t location_id(std::size_t at) const noexcept { return location_ids_[at]; }
   /// Index in locations(); its size if not found.
   std::size_t find(std::uint64_t id) const noexcept;
+  bool is_joined() const noexcept { return is_joined_; }  ///< of several profiles
   std::size_t strings() const noexcept { return strings_.size(); }
   std::uint64_t last_location() const noexcept { return last_location_; }
   std::uint64_t last_function() const noexcept { return last_function_; }
@@ -106,6 +107,8 @@ class PprofProfile {
   std::vector<Sample> samples_;
   std::uint64_t last_location_ = 0;
   std::uint64_t last_function_ = 0;
+  std::uint64_t types_ = 0;
+  bool is_joined_ = false;
 };
 
 /// Placeholders that profilers write for unknown names; ours is the name of the mapping.
@@ -124,6 +127,7 @@ bool PprofProfile::read(std::string_view bytes) {
     if (!reader.is_bytes() && reader.field() == pprof::string_table) return false;
     if (!reader.is_bytes()) continue;
     switch (reader.field()) {
+      case pprof::sample_type: ++types_; break;
       case pprof::sample: is_sane = read_sample(reader.bytes()); break;
       case pprof::mapping: is_sane = read_mapping(reader.bytes()); break;
       case pprof::location: is_sane = read_location(reader.bytes()); break;
@@ -143,9 +147,12 @@ bool PprofProfile::read_sample(std::string_view bytes) {
   sample.locations.begin = location_ids_.size();
   Part labels{labels_.size(), 0};
   bool fits = true;
+  std::uint64_t values = 0;
   while (fits && reader.next()) {
     if (reader.field() == 1) {
       reader.numbers([&](std::uint64_t id) { fits = fits && budget_.add(location_ids_, id); });
+    } else if (reader.field() == 2) {
+      reader.numbers([&](std::uint64_t) { ++values; });
     } else if (reader.field() == 3 && reader.is_bytes()) {
       Label label;
       fits =
@@ -153,6 +160,7 @@ bool PprofProfile::read_sample(std::string_view bytes) {
           budget_.add(labels_, label);
     }
   }
+  is_joined_ = is_joined_ || (types_ != 0 && values != types_);
   sample.locations.end = location_ids_.size();
   labels.end = labels_.size();
   return fits && reader.ok() && budget_.add(samples_, sample) &&
@@ -577,6 +585,7 @@ Result<PprofNamed> name_pprof(std::string_view bytes, const PprofNaming& naming,
   if (!is_read || profile.last_location() > kHighest || profile.last_function() > kHighest) {
     return Failure(not_a_profile());
   }
+  if (profile.is_joined()) return Failure(joined_profiles());
   PprofNamed report;
   PprofUses names(profile, report);
   if (!names.find_uses(budget)) return Failure(too_many_objects(size, budget));

@@ -474,10 +474,7 @@ Result<void> PprofReader::read(
       return Failure({Errc::too_large, "its samples have too many inlined functions"});
     }
     if (!is_read) return Failure(not_a_profile());
-    if (state_->lacks_values) {
-      return Failure({Errc::bad_format,
-                      "a sample has not one value of each type, as if profiles were joined"});
-    }
+    if (state_->lacks_values) return Failure(joined_profiles());
     if (state_->is_negative) {
       return Failure(
           {Errc::unsupported, "it has negative values, as a difference of profiles does"});
