@@ -101,23 +101,6 @@ class LineStream {
   bool is_known_ = false;
 };
 
-}  // namespace
-
-bool may_stream(const ConvertOptions& options) {
-  struct stat status {};
-  return options.to == "jsonl" && !options.effective && options.sources.front().text == "-" &&
-         ::fstat(STDIN_FILENO, &status) == 0 && !S_ISREG(status.st_mode) &&
-         !S_ISDIR(status.st_mode);
-}
-
-ExitCode stream_jsonl(const ConvertOptions& options, const Console& console) {
-  Result<OutputFile> out = open_output(options.output);
-  if (!out) return console.fail(out.error());
-  return LineStream(*out, options, console).run();
-}
-
-namespace {
-
 void say_records(const Console& console, const Diagnostics& problems, const std::string& name) {
   for (const Diagnostic& problem : problems.items()) {
     console.line(name + ":+0x" + to_hex(problem.where.offset) + ": " + problem.message + " [" +
@@ -153,6 +136,19 @@ Result<Jitdump> dump_of_entries(const Map& map, const std::string& output, std::
 }
 
 }  // namespace
+
+bool may_stream(const ConvertOptions& options) {
+  struct stat status {};
+  return options.to == "jsonl" && !options.effective && options.sources.front().text == "-" &&
+         ::fstat(STDIN_FILENO, &status) == 0 && !S_ISREG(status.st_mode) &&
+         !S_ISDIR(status.st_mode);
+}
+
+ExitCode stream_jsonl(const ConvertOptions& options, const Console& console) {
+  Result<OutputFile> out = open_output(options.output);
+  if (!out) return console.fail(out.error());
+  return LineStream(*out, options, console).run();
+}
 
 std::uint32_t pid_of_dump(const std::string& path) { return pid_of_name(path, kDumpName); }
 

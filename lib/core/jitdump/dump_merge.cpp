@@ -25,45 +25,6 @@ std::uint64_t dump_size(const Map& map) {
   return bytes;
 }
 
-}  // namespace
-
-Result<JitdumpBytes> dump_of_map(const Map& map, std::uint32_t pid, Diagnostics& problems,
-                                 std::uint64_t max_bytes) {
-  const auto too_large = [&] {
-    return Failure({Errc::too_large, map.input().name() +
-                                         " cannot be converted: the jitdump would have " +
-                                         more_than(max_bytes) + ", mostly zeros"});
-  };
-  const std::uint64_t bytes = dump_size(map);
-  if (bytes > max_bytes) return too_large();
-  JitdumpBytes dump;
-  dump.bytes.reserve(bytes);
-  JitdumpEncoder encoder(dump.bytes);
-  encoder.header({.elf_mach = host_elf_machine(), .pid = pid});
-  std::string zeros;
-  bool fits = true;
-  map.for_each(problems, [&](const Entry& entry) {
-    const std::uint64_t size = map.written_size(entry);
-    const std::uint64_t code = zeros_for(size);
-    // Another process may change the lines meanwhile.
-    fits = fits && dump.bytes.size() + code + entry.name.size() < max_bytes;
-    if (!fits) return;
-    zeros.resize(std::max<std::size_t>(zeros.size(), code));
-    LoadRecord load;
-    load.range = {entry.range.begin, 0};
-    load.pid = load.tid = pid;
-    load.vma = entry.range.begin;
-    load.code_size = size;
-    load.code_index = ++dump.without_code;
-    load.name = entry.name;
-    load.code = std::string_view(zeros).substr(0, code);
-    fits = encoder.load(0, load);
-  });
-  return fits ? Result<JitdumpBytes>(std::move(dump)) : too_large();
-}
-
-namespace {
-
 constexpr std::size_t kFlushAt = std::size_t{256} << 10;
 constexpr std::size_t kIndexBytes = sizeof(std::uint64_t);
 constexpr std::size_t kMoveFromAt = 32;
@@ -314,6 +275,41 @@ class Merger {
 };
 
 }  // namespace
+
+Result<JitdumpBytes> dump_of_map(const Map& map, std::uint32_t pid, Diagnostics& problems,
+                                 std::uint64_t max_bytes) {
+  const auto too_large = [&] {
+    return Failure({Errc::too_large, map.input().name() +
+                                         " cannot be converted: the jitdump would have " +
+                                         more_than(max_bytes) + ", mostly zeros"});
+  };
+  const std::uint64_t bytes = dump_size(map);
+  if (bytes > max_bytes) return too_large();
+  JitdumpBytes dump;
+  dump.bytes.reserve(bytes);
+  JitdumpEncoder encoder(dump.bytes);
+  encoder.header({.elf_mach = host_elf_machine(), .pid = pid});
+  std::string zeros;
+  bool fits = true;
+  map.for_each(problems, [&](const Entry& entry) {
+    const std::uint64_t size = map.written_size(entry);
+    const std::uint64_t code = zeros_for(size);
+    // Another process may change the lines meanwhile.
+    fits = fits && dump.bytes.size() + code + entry.name.size() < max_bytes;
+    if (!fits) return;
+    zeros.resize(std::max<std::size_t>(zeros.size(), code));
+    LoadRecord load;
+    load.range = {entry.range.begin, 0};
+    load.pid = load.tid = pid;
+    load.vma = entry.range.begin;
+    load.code_size = size;
+    load.code_index = ++dump.without_code;
+    load.name = entry.name;
+    load.code = std::string_view(zeros).substr(0, code);
+    fits = encoder.load(0, load);
+  });
+  return fits ? Result<JitdumpBytes>(std::move(dump)) : too_large();
+}
 
 Result<DumpMergeStats> merge_dumps(std::span<const Jitdump> dumps, OutputFile& out,
                                    Diagnostics& problems) {

@@ -82,7 +82,7 @@ Result<nlohmann::json> read_description(
   try {
     document = Json::parse(text.begin(), text.end(), see, false);
   } catch (const TooLarge&) {
-    return Failure({Errc::too_large, "it has too many values"});
+    return Failure({Errc::too_large, "it has too many values, or is nested too deeply"});
   }
   if (!document.is_object()) return Failure({Errc::bad_format, "it is not a JSON object"});
   const auto found = document.find("schema");

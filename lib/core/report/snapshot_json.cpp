@@ -81,37 +81,6 @@ void write_process(JsonWriter& json, const SnapshotManifest& manifest) {
   json.newline();
 }
 
-}  // namespace
-
-std::string_view to_string(SnapshotFile::Kind kind) noexcept {
-  return kKinds[static_cast<std::size_t>(kind)];
-}
-
-void write_manifest(const SnapshotManifest& manifest, OutputFile& out) {
-  JsonWriter json(out);
-  json.begin_object();
-  json.member("schema", "perfmap.snapshot/1");
-  write_process(json, manifest);
-  json.key("files");
-  json.begin_array();
-  for (const SnapshotFile& file : manifest.files) write_file(json, file);
-  json.end_array();
-  json.newline();
-  json.key("left_out");
-  json.begin_array();
-  for (const std::string& why : manifest.left_out) json.string(why);
-  json.end_array();
-  json.newline();
-  json.key("modules");
-  json.begin_array();
-  for (const SnapshotModule& module : manifest.modules) write_module(json, module);
-  json.end_array();
-  json.end_object();
-  json.newline();
-}
-
-namespace {
-
 using Json = nlohmann::json;
 
 constexpr std::size_t kMaxBuildId = 64;
@@ -229,6 +198,33 @@ void read_process(const Json& json, Reading& reading) {
 }
 
 }  // namespace
+
+std::string_view to_string(SnapshotFile::Kind kind) noexcept {
+  return kKinds[static_cast<std::size_t>(kind)];
+}
+
+void write_manifest(const SnapshotManifest& manifest, OutputFile& out) {
+  JsonWriter json(out);
+  json.begin_object();
+  json.member("schema", "perfmap.snapshot/1");
+  write_process(json, manifest);
+  json.key("files");
+  json.begin_array();
+  for (const SnapshotFile& file : manifest.files) write_file(json, file);
+  json.end_array();
+  json.newline();
+  json.key("left_out");
+  json.begin_array();
+  for (const std::string& why : manifest.left_out) json.string(why);
+  json.end_array();
+  json.newline();
+  json.key("modules");
+  json.begin_array();
+  for (const SnapshotModule& module : manifest.modules) write_module(json, module);
+  json.end_array();
+  json.end_object();
+  json.newline();
+}
 
 Result<SnapshotManifest> parse_manifest(std::string_view json) {
   static constexpr std::string_view kMembers[] = {

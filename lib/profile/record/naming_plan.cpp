@@ -32,23 +32,6 @@ bool is_executable_file(const std::string& path) noexcept {
          ::access(path.c_str(), X_OK) == 0;
 }
 
-}  // namespace
-
-std::string program_path(const std::string& program, const std::vector<std::string>& environment) {
-  if (program.find('/') != std::string::npos) return is_executable_file(program) ? program : "";
-  std::string_view directories = value_of(environment, "PATH");
-  while (!directories.empty()) {
-    const std::string_view directory = directories.substr(0, directories.find(':'));
-    directories.remove_prefix(std::min(directories.size(), directory.size() + 1));
-    if (directory.empty()) continue;
-    std::string path = std::string(directory) + "/" + program;
-    if (is_executable_file(path)) return path;
-  }
-  return {};
-}
-
-namespace {
-
 /// The path with all links followed.
 std::string real_path(const std::string& path) {
   std::array<char, PATH_MAX> real = {};
@@ -362,6 +345,19 @@ void Planner::add(const Found& found, bool was_asked_for) {
 }
 
 }  // namespace
+
+std::string program_path(const std::string& program, const std::vector<std::string>& environment) {
+  if (program.find('/') != std::string::npos) return is_executable_file(program) ? program : "";
+  std::string_view directories = value_of(environment, "PATH");
+  while (!directories.empty()) {
+    const std::string_view directory = directories.substr(0, directories.find(':'));
+    directories.remove_prefix(std::min(directories.size(), directory.size() + 1));
+    if (directory.empty()) continue;
+    std::string path = std::string(directory) + "/" + program;
+    if (is_executable_file(path)) return path;
+  }
+  return {};
+}
 
 NamingPlan plan_naming(const NamingRequest& request) {
   const CommandSearch search(request);
