@@ -3,15 +3,14 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
-#include <dirent.h>
 #include <fcntl.h>
-#include <memory>
 #include <string>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
 
 #include "base/descriptor.hpp"
+#include "base/directory.hpp"
 #include "perfmap/profile/process.hpp"
 #include "perfmap/profile/record.hpp"
 #include "process/proc_text.hpp"
@@ -27,14 +26,11 @@ bool is_same(const struct stat& a, const struct stat& b) noexcept {
 /// characters.
 std::vector<std::string> names_of(int directory, pid_t pid) {
   std::vector<std::string> names = {kMapName.of(pid), kDumpName.of(pid)};
-  const int copy = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const std::unique_ptr<DIR, int (*)(DIR*)> list(copy < 0 ? nullptr : ::fdopendir(copy),
-                                                 ::closedir);
   constexpr std::size_t kMaxNames = 64;
-  while (const dirent* const entry = list == nullptr ? nullptr : ::readdir(list.get())) {
-    const bool is_its = dump_pid_in(entry->d_name) == static_cast<std::uint64_t>(pid);
-    if (is_its && names.size() < kMaxNames) names.emplace_back(entry->d_name);
-  }
+  visit_names(directory, ".", [&](const char* name) {
+    if (dump_pid_in(name) == static_cast<std::uint64_t>(pid)) names.emplace_back(name);
+    return names.size() < kMaxNames;
+  });
   return names;
 }
 

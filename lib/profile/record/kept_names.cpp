@@ -2,17 +2,16 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <dirent.h>
 #include <fcntl.h>
 #include <iterator>
 #include <map>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/descriptor.hpp"
+#include "base/directory.hpp"
 #include "perfmap/profile/record.hpp"
 #include "perfmap/pypylog.hpp"
 #include "process/proc_text.hpp"
@@ -149,11 +148,10 @@ class Remover {
  private:
   std::vector<std::string> names() const {
     std::vector<std::string> names;
-    const int copy = ::fcntl(directory_.get(), F_DUPFD_CLOEXEC, 0);
-    const std::unique_ptr<DIR, int (*)(DIR*)> list(copy < 0 ? nullptr : ::fdopendir(copy),
-                                                   ::closedir);
-    if (list == nullptr) return names;
-    while (const dirent* const entry = ::readdir(list.get())) names.emplace_back(entry->d_name);
+    visit_names(directory_.get(), ".", [&names](const char* name) {
+      names.emplace_back(name);
+      return true;
+    });
     return names;
   }
   bool is_file_of(pid_t named, pid_t pid, const struct stat& status) const {

@@ -2,9 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <climits>
-#include <dirent.h>
 #include <fcntl.h>
-#include <memory>
 #include <set>
 #include <string>
 #include <sys/stat.h>
@@ -12,6 +10,7 @@
 #include <utility>
 
 #include "base/descriptor.hpp"
+#include "base/directory.hpp"
 #include "perfmap/profile/process.hpp"
 #include "perfmap/profile/record.hpp"
 
@@ -28,20 +27,20 @@ std::string target_of(const std::string& link) {
 std::set<RecordedPlaces::FileKey> written_by(pid_t pid, const Roots& roots) {
   constexpr int kMaxOpen = 4096;
   const std::string path = roots.proc + "/" + std::to_string(pid) + "/fd";
-  const std::unique_ptr<DIR, int (*)(DIR*)> list(::opendir(path.c_str()), ::closedir);
+  const Descriptor directory(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   std::set<RecordedPlaces::FileKey> files;
-  for (int i = 0; list != nullptr && i < kMaxOpen; ++i) {
-    const dirent* const entry = ::readdir(list.get());
-    if (entry == nullptr) break;
+  int seen = 0;
+  visit_names(directory.get(), ".", [&](const char* name) {
     struct stat link {};
     struct stat status {};
-    const int directory = ::dirfd(list.get());
     // The mode of the link says how the file is open.
-    if (::fstatat(directory, entry->d_name, &link, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    if ((link.st_mode & S_IWUSR) == 0 || ::fstatat(directory, entry->d_name, &status, 0) != 0)
-      continue;
-    if (S_ISREG(status.st_mode)) files.emplace(status.st_dev, status.st_ino);
-  }
+    if (::fstatat(directory.get(), name, &link, AT_SYMLINK_NOFOLLOW) == 0 &&
+        (link.st_mode & S_IWUSR) != 0 && ::fstatat(directory.get(), name, &status, 0) == 0 &&
+        S_ISREG(status.st_mode)) {
+      files.emplace(status.st_dev, status.st_ino);
+    }
+    return ++seen < kMaxOpen;
+  });
   return files;
 }
 

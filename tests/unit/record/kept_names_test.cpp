@@ -318,7 +318,7 @@ TEST_CASE("only logs that a recorded and ended process left are removed", "[reco
     REQUIRE(::chown(foreign.c_str(), 65534, 65534) == 0);
   }
   const auto before = std::distance(std::filesystem::directory_iterator(scratch.path()), {});
-  const LeftFiles left{.named = {Runtime::v8},
+  const LeftFiles left{.named = {Runtime::hotspot, Runtime::v8},
                        .tmp = scratch.path(),
                        .working_directory = scratch.path(),
                        .began_ns = kBegan};
