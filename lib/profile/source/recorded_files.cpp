@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <functional>
+#include <optional>
 #include <string>
 #include <sys/stat.h>
 #include <tuple>
@@ -25,25 +26,25 @@ constexpr std::size_t kMaxBuildId = 64;    // as of ELF files
 
 using PidsByName = std::unordered_map<std::string, pid_t>;
 
-/// The text of recording.json; empty if there is none.
-Result<std::string> description_in(int directory, const std::string& name) {
+/// The text of recording.json; nothing if there is none.
+Result<std::optional<std::string>> description_in(int directory, const std::string& name) {
   constexpr std::size_t kMaxText = std::size_t{64} << 20;
   const std::string file(kRecordingManifestName);
   Result<ReadText> read = read_text_at(directory, file.c_str(), name, kMaxText);
-  if (!read && read.error().code == Errc::not_found) return std::string();
+  if (!read && read.error().code == Errc::not_found) return std::nullopt;
   if (!read) return Failure(std::move(read.error()));
   if (read->was_cut) return Failure({Errc::too_large, name + " is too large"});
-  return std::move(read->text);
+  return std::optional(std::move(read->text));
 }
 
 /// What recording.json says, by a function of json.hpp; nothing if there is none.
 template <class Parse>
 auto described_in(int directory, const std::string& path, Parse parse) -> decltype(parse("")) {
   const std::string name = path + "/" + std::string(kRecordingManifestName);
-  const Result<std::string> text = description_in(directory, name);
+  const auto text = description_in(directory, name);
   if (!text) return Failure(text.error());
-  if (text->empty()) return {};
-  auto list = parse(*text);
+  if (!*text) return {};
+  auto list = parse(**text);
   if (list) return list;
   Error error = list.error();
   error.message = "cannot use " + name + ": " + error.message +
