@@ -184,7 +184,7 @@ def pipe_bounds(bounds):
 
 
 def description_bounds(bounds):
-    """Texts of nearly 64 MiB; of one that is accepted, the members that nobody reads are skipped."""
+    """Texts of nearly 64 MiB. Members that a reader does not know take no memory."""
     for kind, (file, command) in shapes.DESCRIBED.items():
         for shape, made in shapes.DESCRIPTIONS[kind]:
             place = bounds.place / f"{kind}-{shape}"

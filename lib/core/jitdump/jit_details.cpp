@@ -165,7 +165,7 @@ class LineShift {
 
   /// LLVM (MCJIT, ORC, Julia) leaves no mark in the header. Its first line is that of the first
   /// instruction, so nearly all functions begin with the shift exactly. Those of another writer may
-  /// do so after a prologue of that size, but none of their lines is behind the end of the code.
+  /// do so after a prologue of that size, but none of their lines is after the end of the code.
   bool is_llvm_moved() const noexcept {
     return passes_end_ && at_ >= with_lines_ - with_lines_ / 10;
   }

@@ -297,7 +297,7 @@ std::optional<ProcSource> find_living(const ProcessInfo& process, RecordedLives*
 std::string objection_to(const CandidateFile& file, const ProcessInfo& process,
                          RecordedLives* lives) {
   if (file.links != 1) {
-    return hard_links(file.links) + ", and somebody else may have made that of the process";
+    return hard_links(file.links) + ", and another user may have made one of them";
   }
   const auto life = lives != nullptr ? lives->life_of(process) : std::nullopt;
   if (!life) return "the lifetime of the process is unknown";

@@ -158,7 +158,7 @@ TEST_CASE("a guess requires each of its conditions", "[owners]") {
   std::string why;
   SECTION("one link") {
     fs::create_hard_link(map, map + ".other");
-    why = "it has 2 names (hard links), and somebody else may have made that of the process";
+    why = "it has 2 names (hard links), and another user may have made one of them";
   }
   SECTION("written after the process started") {
     world.set_time(map, -40);
@@ -258,9 +258,8 @@ TEST_CASE("open_recorded_dump() applies the same rules", "[owners]") {
   const auto refused = open(kPid, at(-20), path);
   REQUIRE(!refused);
   CHECK(refused.error().code == Errc::refused);
-  CHECK(
-      refused.error().message.ends_with("and was not used: it has 2 names (hard links), and "
-                                        "somebody else may have made that of the process"));
+  CHECK(refused.error().message.ends_with(
+      "and was not used: it has 2 names (hard links), and another user may have made one of them"));
   CHECK(world.refused.foreign.size() == 1);
 }
 
