@@ -6,7 +6,6 @@ any user could have written are refused; the message has the command that uses t
 
 Exit status 77: not root, or perf, node or setpriv is not installed.
 """
-import contextlib
 import os
 import pathlib
 import re
@@ -21,7 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests/support"))
 from named_frames import compare, run, skip
 from perf_record import PERF_RECORD, used
-from waiting import until
+from waiting import running, until
 
 PERFMAP = str(pathlib.Path(sys.argv[1]).resolve())
 USER = 65534
@@ -46,15 +45,6 @@ def recorded_map(*options, cwd):
     """The map of a program that was recorded until it ended."""
     said = run(*RECORD, *options, "--", *node(cwd, "--perf-basic-prof", 1), cwd=cwd)
     return pathlib.Path(f"/tmp/perf-{int(said.split()[0])}.map")
-
-
-@contextlib.contextmanager
-def running(command, **options):
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, **options) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 def stacks(*arguments):

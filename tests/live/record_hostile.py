@@ -18,7 +18,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from named_frames import skip
 from recorded_programs import PERFMAP, read_manifest, skip_without_perf
-from waiting import HANG, children_of, proc_file, until
+from waiting import HANG, children_of, proc_file, running, until
 
 USER = 65534
 AS_USER = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]
@@ -59,15 +59,6 @@ sys.stdin.read()  # this keeps the mounts
 """
 # Arguments: its working directory, and a file that it makes when it is asked.
 FALSE_JVM = 'cd "$1"; trap "cd /; : > $2" QUIT; while [ -e "$1" ]; do :; done'
-
-
-@contextlib.contextmanager
-def running(command, **options):
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, **options) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 @contextlib.contextmanager

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Waiting for what a busy machine does late: conditions in place of times, and the state of processes in /proc."""
+import contextlib
 import os
 import pathlib
 import resource
+import subprocess
 import sys
 import time
 
@@ -21,6 +23,16 @@ def until(condition, what="a state that was waited for"):
         require(time.monotonic() < end, f"{what() if callable(what) else what}: not reached in {HANG} s")
         time.sleep(0.01)
     return found
+
+
+@contextlib.contextmanager
+def running(command, **options):
+    """The process, which is killed at the end."""
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, **options) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def proc_file(pid, name):
