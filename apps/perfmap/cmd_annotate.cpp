@@ -212,8 +212,7 @@ class AnnotationJson {
     json_.member("schema", "perfmap.annotate/1");
     json_.text_members("function", found.function.name);
     json_.member("samples", found.samples);
-    json_.key("versions");
-    json_.begin_array();
+    json_.begin_array("versions");
     for (std::size_t i = 0; i < found.versions.size(); ++i) {
       write_version(found.versions[i], found.disassemblers[i].get(), options);
     }
@@ -231,8 +230,7 @@ class AnnotationJson {
     json_.member("tier", version.tier);
     if (!version.inlined_into.empty()) json_.text_members("inlined_into", version.inlined_into);
     json_.text_members("module", version.module);
-    json_.key("start");
-    json_.address(version.range.begin);
+    json_.address("start", version.range.begin);
     json_.member("size", version.range.size);
     write_time("since", version.since);
     write_time("until", version.until);
@@ -255,8 +253,7 @@ class AnnotationJson {
   }
 
   void write_files(const CodeVersion& version) {
-    json_.key("files");
-    json_.begin_array();
+    json_.begin_array("files");
     for (const std::string& file : version.files) {
       json_.begin_object();
       json_.text_members("path", file);
@@ -266,15 +263,13 @@ class AnnotationJson {
   }
 
   void write_instructions(const CodeVersion& version, const Disassembler* disassembler) {
-    json_.key("instructions");
-    json_.begin_array();
+    json_.begin_array("instructions");
     list_code(version, disassembler, [&](const ListingRow& row) {
       json_.begin_object();
       json_.member("offset", row.offset);
       json_.member("size", row.bytes.size());
       json_.member("text", row.text);
-      json_.key("valid");
-      json_.boolean(row.is_valid && !row.text.empty());
+      json_.boolean("valid", row.is_valid && !row.text.empty());
       if (row.place != nullptr) {
         json_.member("file", row.place->file);
         json_.member("line", row.place->line);
@@ -287,8 +282,7 @@ class AnnotationJson {
   }
 
   void write_lines(const CodeVersion& version) {
-    json_.key("lines");
-    json_.begin_array();
+    json_.begin_array("lines");
     for (const LineSamples& line : list_lines(version)) {
       json_.begin_object();
       json_.member("file", line.file);

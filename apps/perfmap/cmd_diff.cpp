@@ -36,10 +36,8 @@ std::string text_of(const NameChange& change, bool demangle, bool is_terminal) {
 }
 
 void write_range(JsonWriter& json, std::string_view key, const AddressRange& range) {
-  json.key(key);
-  json.begin_object();
-  json.key("start");
-  json.address(range.begin);
+  json.begin_object(key);
+  json.address("start", range.begin);
   json.member("size", range.size);
   json.end_object();
 }
@@ -75,8 +73,7 @@ ExitCode run_diff(const DiffOptions& options, const Console& console) {
     JsonWriter json(console.out());
     json.begin_object();
     json.member("schema", "perfmap.diff/1");
-    json.key("changes");
-    json.begin_array();
+    json.begin_array("changes");
     changes = diff_maps((*maps)[0], (*maps)[1], problems,
                         [&](const NameChange& change) { write_change(json, change); });
     json.end_array();

@@ -51,10 +51,8 @@ class Report {
     json_.begin_object();
     json_.member("schema", "perfmap.gc/1");
     json_.text_members("directory", directory_);
-    json_.key("dry_run");
-    json_.boolean(options_.dry_run);
-    json_.key("files");
-    json_.begin_array();
+    json_.boolean("dry_run", options_.dry_run);
+    json_.begin_array("files");
   }
 
   void add(const GarbageFile& file, const std::string& action) {

@@ -72,10 +72,8 @@ void print_dump_text(OutputFile& out, const Jitdump& dump, SourceKind kind, cons
 /// The members that the info of maps and of dumps share.
 template <class Info>
 void print_extent(JsonWriter& json, const Info& info) {
-  json.key("first");
-  json.address(info.first);
-  json.key("last");
-  json.address(info.last);
+  json.address("first", info.first);
+  json.address("last", info.last);
   json.member("covered", info.covered);
   json.member("claimed", info.claimed);
   json.key("runtime");
@@ -94,8 +92,7 @@ void print_header(JsonWriter& json, const Jitdump& dump) {
 }
 
 void print_records(JsonWriter& json, const DumpInfo& info) {
-  json.key("records");
-  json.begin_object();
+  json.begin_object("records");
   for (std::uint32_t id = 0; id < kKinds; ++id) {
     json.member(to_string(static_cast<JitRecordKind>(id)), info.records[id]);
   }
@@ -246,8 +243,7 @@ void print_groups(const Console& console, const InfoOptions& options,
   json.begin_object();
   json.member("schema", "perfmap.info/1");
   json.member("by", options.by);
-  json.key("groups");
-  json.begin_array();
+  json.begin_array("groups");
   for (const InfoGroup& group : groups) {
     json.begin_object();
     json.text_members("key", group.key);

@@ -110,8 +110,7 @@ AnswerWriter::AnswerWriter(const Console& console, const std::string& format, bo
   if (form_ != Form::json) return;
   json_.begin_object();
   json_.member("schema", "perfmap.resolve/1");
-  json_.key("answers");
-  json_.begin_array();
+  json_.begin_array("answers");
 }
 
 void AnswerWriter::write(const Answer& answer) {
@@ -172,8 +171,7 @@ void AnswerWriter::write_origin(const Answer& answer) {
 
 void AnswerWriter::write_doubts(Doubts doubts) {
   if (!doubts.any()) return;
-  json_.key("doubts");
-  json_.begin_array();
+  json_.begin_array("doubts");
   for (unsigned i = 0; i < kDoubtCount; ++i) {
     if (doubts.has(doubt_at(i))) json_.string(to_string(doubt_at(i)));
   }
@@ -181,8 +179,7 @@ void AnswerWriter::write_doubts(Doubts doubts) {
 }
 
 void AnswerWriter::write_inlined(const Answer& answer) {
-  json_.key("inlined");
-  json_.begin_array();
+  json_.begin_array("inlined");
   for (const SourceFrame& frame : answer.inlined) {
     json_.begin_object();
     json_.name_members(frame.function);
@@ -195,21 +192,18 @@ void AnswerWriter::write_inlined(const Answer& answer) {
 
 void AnswerWriter::write_range(Address address, const AddressRange& range) {
   json_.member("offset", address - range.begin);
-  json_.key("start");
-  json_.address(range.begin);
+  json_.address("start", range.begin);
   json_.member("size", range.size);
 }
 
 void AnswerWriter::write_json(const Answer& answer) {
   json_.begin_object();
-  json_.key("address");
-  json_.address(answer.address);
+  json_.address("address", answer.address);
   if (answer.name) {
     json_.name_members(answer.shown_name());
     if (answer.range) write_range(answer.address, *answer.range);
   } else {
-    json_.key("name");
-    json_.null();
+    json_.null("name");
     json_.member("why", answer.why);
   }
   write_origin(answer);

@@ -88,17 +88,14 @@ void write_line(const StackCounts& counts, bool is_total, OutputFile& out) {
   json.member("unnamed_frames", counts.unnamed);
   json.member("unnamed_jit_frames", counts.unnamed_jit);
   json.member("doubtful_frames", counts.doubtful);
-  json.key("ends");
-  json.begin_object();
+  json.begin_object("ends");
   for (std::size_t i = 0; i < kStackEnds; ++i)
     json.member(to_string(static_cast<StackEnd>(i)), counts.ends[i]);
   json.end_object();
-  json.key("sources");
-  json.begin_object();
+  json.begin_object("sources");
   for (std::size_t i = 0; i < kFrameSources; ++i) json.member(source_name(i), counts.sources[i]);
   json.end_object();
-  json.key("doubts");
-  json.begin_object();
+  json.begin_object("doubts");
   for (unsigned i = 0; i < kDoubtCount; ++i) json.member(to_string(doubt_at(i)), counts.doubts[i]);
   json.end_object();
   json.end_object();

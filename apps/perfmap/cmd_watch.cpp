@@ -105,8 +105,7 @@ class Printer {
     json_.begin_object();
     json_.member("event", to_string(event.kind));
     if (event.kind <= Kind::move) {
-      json_.key("start");
-      json_.address(event.range.begin);
+      json_.address("start", event.range.begin);
       json_.member("size", event.range.size);
       json_.name_members(event.name);
     }
@@ -120,8 +119,7 @@ class Printer {
       json_.member(key, value);
     };
     if (event.kind == Kind::move) {
-      json_.key("from");
-      json_.address(event.from);
+      json_.address("from", event.from);
     }
     if (event.kind == Kind::entry) number("line", event.line);
     if (event.kind == Kind::load || event.kind == Kind::move) {

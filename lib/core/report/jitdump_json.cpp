@@ -35,14 +35,10 @@ class RecordWriter {
 
  private:
   void number(std::string_view key, std::uint64_t value) { json_.member(key, value); }
-  void address(std::string_view key, Address value) {
-    json_.key(key);
-    json_.address(value);
-  }
+  void address(std::string_view key, Address value) { json_.address(key, value); }
   void bytes(std::string_view key, std::string_view value) {
     if (value.empty()) return;
-    json_.key(key);
-    json_.base64(value);
+    json_.base64(key, value);
   }
   void begin_line(Address where, std::int32_t line, std::int32_t column);
   void lines(const JitRecord& record);
@@ -74,17 +70,14 @@ void RecordWriter::load_members(const JitRecord& record, const LoadRecord& load)
 void RecordWriter::begin_line(Address where, std::int32_t line, std::int32_t column) {
   json_.begin_object();
   address("address", where);
-  json_.key("line");
-  json_.integer(line);
-  json_.key("column");
-  json_.integer(column);
+  json_.integer("line", line);
+  json_.integer("column", column);
 }
 
 void RecordWriter::lines(const JitRecord& record) {
   const std::vector<CodeLine> lines = details_.lines(record.offset);
   if (lines.empty()) return;
-  json_.key("lines");
-  json_.begin_array();
+  json_.begin_array("lines");
   for (const CodeLine& line : lines) {
     begin_line(line.address, line.line, line.column);
     json_.text_members("file", line.file);
@@ -107,8 +100,7 @@ bool RecordWriter::entry(const JitRecord& record) {
   lines(record);
   // Code left out by the producer differs from code left out by this command.
   if (load->code.empty() && load->code_size != 0) {
-    json_.key("has_code");
-    json_.boolean(false);
+    json_.boolean("has_code", false);
   }
   if (with_code_ && !says_all(record)) bytes("body", record.bytes.substr(JitRecord::kPrefix));
   json_.end_object();
@@ -139,13 +131,11 @@ bool RecordWriter::says_all(const JitRecord& record) {
 }
 
 void RecordWriter::raw_lines(const std::vector<LineRecord>& lines) {
-  json_.key("lines");
-  json_.begin_array();
+  json_.begin_array("lines");
   for (const LineRecord& line : lines) {
     begin_line(line.address, line.line, line.column);
     if (line.file_repeats) {
-      json_.key("file_repeats");
-      json_.boolean(true);
+      json_.boolean("file_repeats", true);
     } else {
       json_.text_members("file", line.file);
     }
@@ -172,8 +162,7 @@ void RecordWriter::fields_of(const JitRecord& record) {
     bytes("eh_frame", unwinding->eh_frame);
     bytes("eh_frame_hdr", unwinding->eh_frame_hdr);
     number("mapped_size", unwinding->mapped_size);
-    json_.key("header_first");
-    json_.boolean(unwinding->header_first);
+    json_.boolean("header_first", unwinding->header_first);
     bytes("padding", unwinding->padding);
   }
 }
@@ -187,8 +176,7 @@ void RecordWriter::other(const JitRecord& record) {
   time(record);
   fields_of(record);
   if (!says_all(record)) {  // an empty body states that there are no bytes, not even fields
-    json_.key("body");
-    json_.base64(record.bytes.substr(JitRecord::kPrefix));
+    json_.base64("body", record.bytes.substr(JitRecord::kPrefix));
   }
   json_.end_object();
 }
@@ -531,8 +519,7 @@ void write_header(JsonWriter& json, const Jitdump& dump) {
     json.member(key, value);
   };
   const JitdumpHeader header = dump.header().value_or(JitdumpHeader());
-  json.key("header");
-  json.begin_object();
+  json.begin_object("header");
   json.member("order", header.order == std::endian::little ? "little" : "big");
   number("version", header.version);
   number("total_size", header.total_size);
@@ -542,8 +529,7 @@ void write_header(JsonWriter& json, const Jitdump& dump) {
   number("timestamp", header.timestamp);
   number("flags", header.flags);
   if (!dump.header_extra().empty()) {
-    json.key("extra");
-    json.base64(dump.header_extra());
+    json.base64("extra", dump.header_extra());
   }
   json.end_object();
 }
@@ -558,8 +544,7 @@ void write_beginning(JsonWriter& json, const Jitdump& dump) {
 }
 
 void write_ending(JsonWriter& json, const Diagnostics& problems) {
-  json.key("problems");
-  json.begin_array();
+  json.begin_array("problems");
   for (const Diagnostic& problem : problems.items()) write_problem(json, problem);
   json.end_array();
   json.end_object();
@@ -573,8 +558,7 @@ void write_pieces(const Timeline& timeline, std::uint64_t time, RecordWriter& wr
     if (!load) return;  // the file was truncated: the rest is useless
     JsonWriter& json = writer.json();
     json.begin_object();
-    json.key("start");
-    json.address(placed.piece.begin);
+    json.address("start", placed.piece.begin);
     json.member("size", placed.code.range.size == 0 ? 0 : placed.piece.size);
     writer.load_members(*record, *load);
     json.end_object();
@@ -605,14 +589,12 @@ void write_dump_json(const Jitdump& dump, OutputFile& out, Diagnostics& problems
   RecordWriter writer(dump, out, with_code);
   JsonWriter& json = writer.json();
   write_beginning(json, dump);
-  json.key("entries");
-  json.begin_array();
+  json.begin_array("entries");
   dump.for_each(problems, [&](const JitRecord& record) {
     if (record.is(JitRecordKind::load)) writer.entry(record);
   });
   json.end_array();
-  json.key("records");
-  json.begin_array();
+  json.begin_array("records");
   Diagnostics again(0);
   dump.for_each(again, [&](const JitRecord& record) {
     if (!decode_load(record)) writer.other(record);
@@ -637,8 +619,7 @@ void write_timeline_json(const Timeline& timeline, std::uint64_t time, OutputFil
   RecordWriter writer(timeline.dump(), out, false);
   JsonWriter& json = writer.json();
   write_beginning(json, timeline.dump());
-  json.key("entries");
-  json.begin_array();
+  json.begin_array("entries");
   write_pieces(timeline, time, writer, false);
   json.end_array();
   write_ending(json, problems);

@@ -25,8 +25,7 @@ class LoopsJson {
     const bool by_loop = options_.by == LoopKey::loop;
     write_rows("loops", LoopKey::loop, by_loop ? options_.max : UINT64_MAX, by_loop);
     if (!by_loop) {
-      json_.key("by");
-      json_.begin_object();
+      json_.begin_object("by");
       json_.member("key", to_string(options_.by));
       write_rows("rows", options_.by, options_.max, true);
       json_.end_object();
@@ -40,18 +39,14 @@ class LoopsJson {
   }
 
  private:
-  void flag(std::string_view key, bool value) {
-    json_.key(key);
-    json_.boolean(value);
-  }
+  void flag(std::string_view key, bool value) { json_.boolean(key, value); }
   void count(std::string_view key, const Count& value) {
     json_.key(key);
     value ? json_.number(*value) : json_.null();
   }
   void text(std::string_view key, std::string_view value) {
     if (!value.empty()) return json_.text_members(key, value);
-    json_.key(key);
-    json_.null();
+    json_.null(key);
   }
   void ratio(std::string_view key, const Count& part, std::uint64_t whole, unsigned decimals) {
     json_.key(key);
@@ -65,8 +60,7 @@ class LoopsJson {
   /// An array of objects with the members that `write` writes.
   template <class Items, class Write>
   void objects(std::string_view key, const Items& items, Write write) {
-    json_.key(key);
-    json_.begin_array();
+    json_.begin_array(key);
     for (const auto& item : items) {
       json_.begin_object();
       write(item);
@@ -97,8 +91,7 @@ class LoopsJson {
     if (!with_left_out) return;
     const auto left_out = std::span(rows).subspan(shown);
     const LoopRow sum = sum_of_rows(left_out);
-    json_.key("left_out");
-    json_.begin_object();
+    json_.begin_object("left_out");
     json_.member("rows", left_out.size());
     json_.member("loops", sum.loops);
     measures(sum);
@@ -118,8 +111,7 @@ class LoopsJson {
       json_.null();
     } else {
       json_.begin_object();
-      json_.key("begin");
-      json_.address(loop.code.begin);
+      json_.address("begin", loop.code.begin);
       json_.member("size", loop.code.size);
       json_.end_object();
     }
@@ -129,8 +121,7 @@ class LoopsJson {
     json_.member("guards", loop.guards.size());
     objects("failed_guards", failed_guards(profile_, row.loop), [&](const FailedGuard& failed) {
       const CompiledLoop::Guard& guard = loop.guards[failed.guard];
-      json_.key("address");
-      json_.address(guard.address);
+      json_.address("address", guard.address);
       text("operation", guard.operation);
       count("failures", failed.failures);
       json_.text_members("bridge", name_of(guard.bridge));

@@ -214,8 +214,7 @@ void write_source(JsonWriter& json, const Input& input, const JsonOrigin& origin
 void write_entry(JsonWriter& json, const AddressRange& range, std::string_view name,
                  std::uint64_t line, std::optional<std::size_t> source = {}) {
   json.begin_object();
-  json.key("start");
-  json.address(range.begin);
+  json.address("start", range.begin);
   json.member("size", range.size);
   json.name_members(name);
   if (source) {
@@ -258,19 +257,16 @@ void begin_document(JsonWriter& json, std::span<const Map> maps, const JsonOrigi
     json.key("source");
     write_source(json, maps.front().input(), origin);
   } else {
-    json.key("sources");
-    json.begin_array();
+    json.begin_array("sources");
     for (const Map& map : maps) write_source(json, map.input(), {});
     json.end_array();
   }
-  json.key("entries");
-  json.begin_array();
+  json.begin_array("entries");
 }
 
 void end_document(JsonWriter& json, const Diagnostics& problems, bool several) {
   json.end_array();
-  json.key("problems");
-  json.begin_array();
+  json.begin_array("problems");
   for (const Diagnostic& problem : problems.items()) {
     write_problem_of(json, problem, several ? std::optional(problem.map) : std::nullopt);
   }

@@ -65,8 +65,7 @@ void write_runtimes_json(OutputFile& out) {
   JsonWriter json(out);
   json.begin_object();
   json.member("schema", "perfmap.runtimes/1");
-  json.key("runtimes");
-  json.begin_array();
+  json.begin_array("runtimes");
   for (const Row& row : runtime_rows()) {
     json.newline();
     json.begin_object();

@@ -17,8 +17,7 @@ void write_number(JsonWriter& json, std::string_view key, std::uint64_t value) {
 }
 
 void write_pids(JsonWriter& json, std::string_view key, const std::vector<pid_t>& pids) {
-  json.key(key);
-  json.begin_array();
+  json.begin_array(key);
   for (const pid_t pid : pids) json.number(static_cast<std::uint64_t>(pid));
   json.end_array();
 }
@@ -39,8 +38,7 @@ void write_module(JsonWriter& json, const SnapshotModule& module) {
   }
   write_number(json, "size", module.size);
   if (module.was_deleted) {
-    json.key("deleted");
-    json.boolean(true);
+    json.boolean("deleted", true);
   }
   json.end_object();
   json.newline();
@@ -54,8 +52,7 @@ void write_file(JsonWriter& json, const SnapshotFile& file) {
   json.text_members("path", file.path);
   json.text_members("source", file.source);
   if (file.kind == SnapshotFile::Kind::vdso) {
-    json.key("address");
-    json.address(file.address);
+    json.address("address", file.address);
   } else {
     write_number(json, "owner", file.owner);
     write_time(json, "mtime", file.mtime_ns);
@@ -208,18 +205,15 @@ void write_manifest(const SnapshotManifest& manifest, OutputFile& out) {
   json.begin_object();
   json.member("schema", "perfmap.snapshot/1");
   write_process(json, manifest);
-  json.key("files");
-  json.begin_array();
+  json.begin_array("files");
   for (const SnapshotFile& file : manifest.files) write_file(json, file);
   json.end_array();
   json.newline();
-  json.key("left_out");
-  json.begin_array();
+  json.begin_array("left_out");
   for (const std::string& why : manifest.left_out) json.string(why);
   json.end_array();
   json.newline();
-  json.key("modules");
-  json.begin_array();
+  json.begin_array("modules");
   for (const SnapshotModule& module : manifest.modules) write_module(json, module);
   json.end_array();
   json.end_object();

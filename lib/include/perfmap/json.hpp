@@ -57,6 +57,38 @@ class PERFMAP_API JsonWriter {
     key(name);
     number(value);
   }
+  void begin_object(std::string_view name) {
+    key(name);
+    begin_object();
+  }
+  void begin_array(std::string_view name) {
+    key(name);
+    begin_array();
+  }
+  void integer(std::string_view name, std::int64_t value) {
+    key(name);
+    integer(value);
+  }
+  void decimal(std::string_view name, std::uint64_t value, unsigned decimals) {
+    key(name);
+    decimal(value, decimals);
+  }
+  void base64(std::string_view name, std::string_view bytes) {
+    key(name);
+    base64(bytes);
+  }
+  void boolean(std::string_view name, bool value) {
+    key(name);
+    boolean(value);
+  }
+  void null(std::string_view name) {
+    key(name);
+    null();
+  }
+  void address(std::string_view name, Address value) {
+    key(name);
+    address(value);
+  }
 
   /// The members "name" and, if the bytes are not UTF-8, "name_bytes" (base64 of them).
   void name_members(std::string_view bytes) { text_members("name", bytes); }

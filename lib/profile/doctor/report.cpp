@@ -133,15 +133,13 @@ void text_or_null(JsonWriter& json, std::string_view key, std::string_view value
 
 template <class Items, class Write>
 void write_list(JsonWriter& json, std::string_view key, const Items& items, Write&& write) {
-  json.key(key);
-  json.begin_array();
+  json.begin_array(key);
   for (const auto& one : items) write(json, one);
   json.end_array();
 }
 
 void write_memory_json(JsonWriter& json, const JitMemory& memory) {
-  json.key("jit_memory");
-  json.begin_object();
+  json.begin_object("jit_memory");
   json.member("regions", memory.regions);
   json.member("bytes", memory.bytes);
   json.member("named_bytes", memory.named_bytes);
@@ -158,8 +156,7 @@ void write_looked_for_json(JsonWriter& json, const LookedFor& file) {
   json.member("why", file.why);
   json.member("entries", file.entries);
   if (file.is_dump) {
-    json.key("marker");
-    json.boolean(file.has_marker);
+    json.boolean("marker", file.has_marker);
     text_or_null(json, "damage", file.damage);
   }
   if (file.inherited_from != 0) {
@@ -214,8 +211,7 @@ void write_process(JsonWriter& json, const RecordedProcessState& process) {
   json.member("unnamed_jit_frames", process.unnamed_jit);
   write_list(json, "looked_for", process.looked_for, write_looked_for_json);
   if (!process.knows_parents) {
-    json.key("parents_known");
-    json.boolean(false);
+    json.boolean("parents_known", false);
   }
   write_list(json, "early_ends", process.ended, write_ended);
   json.end_object();

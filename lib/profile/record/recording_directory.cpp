@@ -56,8 +56,7 @@ std::string path_of_descriptor(int fd) {
 }
 
 void write_texts(JsonWriter& json, std::string_view key, const std::vector<std::string>& texts) {
-  json.key(key);
-  json.begin_array();
+  json.begin_array(key);
   for (const std::string& text : texts) json.string(text);
   json.end_array();
 }
@@ -67,8 +66,7 @@ void write_file(JsonWriter& json, const KeptFile& file) {
   json.member("kind", file.is_dump ? "dump" : "map");
   json.text_members("path", file.name);
   json.text_members("source", file.source);
-  json.key("pid");
-  json.integer(file.pid);
+  json.integer("pid", file.pid);
   json.member("size", file.size);
   json.end_object();
 }
@@ -76,8 +74,7 @@ void write_file(JsonWriter& json, const KeptFile& file) {
 void write_missing(JsonWriter& json, const MissingFile& file) {
   json.begin_object();
   json.text_members("source", file.source);
-  json.key("pid");
-  json.integer(file.pid);
+  json.integer("pid", file.pid);
   json.text_members("why", file.why);
   json.end_object();
 }
@@ -187,29 +184,23 @@ void write_members(OutputFile& out, const RecordingManifest& manifest,
   json.begin_object();
   json.member("schema", "perfmap.recording/1");
   write_texts(json, "command", manifest.command);
-  json.key("pids");
-  json.begin_array();
+  json.begin_array("pids");
   for (const pid_t pid : manifest.pids) json.integer(pid);
   json.end_array();
   write_texts(json, "perf", manifest.perf);
-  json.key("exit_status");
-  json.integer(manifest.exit_status);
-  json.key("variables");
-  json.begin_object();
+  json.integer("exit_status", manifest.exit_status);
+  json.begin_object("variables");
   for (const NamingVariable& variable : manifest.variables) {
     json.member(variable.name, variable.value);
   }
   json.end_object();
-  json.key("files");
-  json.begin_array();
+  json.begin_array("files");
   for (const KeptFile& file : files) write_file(json, file);
   json.end_array();
-  json.key("missing");
-  json.begin_array();
+  json.begin_array("missing");
   for (const MissingFile& file : manifest.missing) write_missing(json, file);
   json.end_array();
-  json.key("modules");
-  json.begin_array();
+  json.begin_array("modules");
   for (const RecordedModule& module : modules) write_module(json, module);
   json.end_array();
   json.end_object();

@@ -983,8 +983,7 @@ namespace {
 
 void write_change_json(const ComparedFunction& function, JsonWriter& json) {
   json.member("change", to_string(function.change));
-  json.key("change_ppm");
-  json.integer(function.change_ppm);
+  json.integer("change_ppm", function.change_ppm);
   json.member("confidence_ppm", function.confidence_ppm);
   json.member("old_samples", function.old_samples);
   json.member("new_samples", function.new_samples);
@@ -994,14 +993,12 @@ void write_change_json(const ComparedFunction& function, JsonWriter& json) {
 
 void write_side_json(std::string_view key, const ComparedRecordings& recordings, JsonWriter& json) {
   const Event& event = recordings.event;
-  json.key(key);
-  json.begin_object();
+  json.begin_object(key);
   json.name_members(event.name);
   json.member("recordings", recordings.count);
   json.member("samples", event.total.samples);
   json.member("period", event.total.period);
-  json.key("period_is_nanoseconds");
-  json.boolean(event.is_time);
+  json.boolean("period_is_nanoseconds", event.is_time);
   json.end_object();
 }
 
@@ -1013,8 +1010,7 @@ void write_comparison_json(const ReportComparison& comparison, OutputFile& out) 
   json.member("schema", "perfmap.report-comparison/1");
   write_side_json("old", comparison.before, json);
   write_side_json("new", comparison.after, json);
-  json.key("total");
-  json.begin_object();
+  json.begin_object("total");
   write_change_json(comparison.total, json);
   json.end_object();
   json.member("samples_of", comparison.totals ? "total" : "self");
@@ -1022,8 +1018,7 @@ void write_comparison_json(const ReportComparison& comparison, OutputFile& out) 
   json.member("least_total_ppm", comparison.least_total_ppm);
   json.member("least_function_ppm", comparison.least_function_ppm);
   json.member("least_large_function_ppm", comparison.least_large_function_ppm);
-  json.key("compared_as_a_whole");
-  json.begin_array();
+  json.begin_array("compared_as_a_whole");
   for (const NamelessModule& module : comparison.nameless) {
     json.begin_object();
     json.text_members("module", module.module);
@@ -1032,8 +1027,7 @@ void write_comparison_json(const ReportComparison& comparison, OutputFile& out) 
     json.end_object();
   }
   json.end_array();
-  json.key("functions");
-  json.begin_array();
+  json.begin_array("functions");
   for (const ComparedFunction& function : comparison.functions) {
     json.newline();
     json.begin_object();

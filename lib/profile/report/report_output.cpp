@@ -292,8 +292,8 @@ constexpr unsigned kShareDecimals = 6;
 void write_counts_json(std::string_view name, const ReportCounts& counts, const ReportCounts& all,
                        JsonWriter& json) {
   json.member(name, counts.samples);
-  json.key(std::string(name) + "_share");
-  json.decimal(scaled_ratio(counts.samples, all.samples, kShareDecimals), kShareDecimals);
+  json.decimal(std::string(name) + "_share",
+               scaled_ratio(counts.samples, all.samples, kShareDecimals), kShareDecimals);
   json.member(std::string(name) + "_period", counts.period);
 }
 
@@ -303,8 +303,7 @@ void write_row_json(const ReportRow& row, const ReportCounts& all, JsonWriter& j
   json.member("kind", to_string(row.kind));
   if (!row.module.empty()) json.text_members("module", row.module);
   if (!row.tiers.empty()) {
-    json.key("tiers");
-    json.begin_array();
+    json.begin_array("tiers");
     for (const std::string_view tier : row.tiers) json.string(tier);
     json.end_array();
   }
@@ -326,12 +325,10 @@ void write_samples_json(const ReportRow& row, ReportBy by, const ReportCounts& a
   json.begin_object();
   json.name_members(row.name);
   if (by != ReportBy::label) {
-    json.key("pid");
-    json.integer(row.pid);
+    json.integer("pid", row.pid);
   }
   if (by == ReportBy::thread) {
-    json.key("tid");
-    json.integer(row.tid);
+    json.integer("tid", row.tid);
   }
   write_counts_json("self", row.self, all, json);
   write_counts_json("total", row.total, all, json);
@@ -340,8 +337,7 @@ void write_samples_json(const ReportRow& row, ReportBy by, const ReportCounts& a
 
 void write_tree_json(std::string_view key, const std::vector<ReportTreeNode>& nodes,
                      const ReportCounts& all, JsonWriter& json) {
-  json.key(key);
-  json.begin_array();
+  json.begin_array(key);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const ReportTreeNode& node = nodes[i];
     json.newline();
@@ -367,14 +363,12 @@ void write_event_json(const ProfileReport& report, const Event& event, const Rep
   json.member("unit", event.unit.empty() ? "samples" : event.unit);
   json.member("samples", event.total.samples);
   json.member("period", event.total.period);
-  json.key("period_is_nanoseconds");
-  json.boolean(event.is_time);
+  json.boolean("period_is_nanoseconds", event.is_time);
   json.member("processes", event.processes);
   const std::vector<ReportRow> rows = report.rows(event.number, output.order);
   const std::size_t shown = std::min(rows.size(), output.top);
   json.member("more_rows", std::uint64_t{rows.size() - shown});
-  json.key("rows");
-  json.begin_array();
+  json.begin_array("rows");
   const ReportBy by = report.options().by;
   for (const ReportRow& row : std::span(rows).first(shown)) {
     json.newline();
@@ -467,8 +461,7 @@ void write_report_json(const ProfileReport& report, const ReportOutput& output, 
   json.member("by", to_string(report.options().by));
   if (!report.options().label.empty()) json.text_members("label", report.options().label);
   json.member("order", output.order == ProfileReport::Order::self ? "self" : "total");
-  json.key("events");
-  json.begin_array();
+  json.begin_array("events");
   for (const Event& event : report.events()) write_event_json(report, event, output, json);
   json.end_array();
   json.end_object();

@@ -243,11 +243,9 @@ void StackComparison::State::write_lines(const CommonStacks& stacks,
     json.text_members("comm", stack.comm);
     json.member("old_samples", stack.before);
     json.member("new_samples", stack.after);
-    json.key("change_ppm");
-    json.integer(normalization.change_ppm(stack.before, stack.after));
+    json.integer("change_ppm", normalization.change_ppm(stack.before, stack.after));
     json.member("change", to_string(normalization.change(stack.before, stack.after)));
-    json.key("frames");
-    json.begin_array();
+    json.begin_array("frames");
     for (const StackFrame& frame : stack.frames) {
       const FrameFunction& function = stacks.table.function_of(frame.place);
       json.begin_object();

@@ -20,8 +20,7 @@ class ChromeWriter : public StackWriter {
     json_.begin_object();
     json_.member("displayTimeUnit", "ns");
     write_about();
-    json_.key("traceEvents");
-    json_.begin_array();
+    json_.begin_array("traceEvents");
   }
 
   void add(const StackSample& sample) override {
@@ -68,8 +67,7 @@ class ChromeWriter : public StackWriter {
 
   void write_about() {
     const StackProfile& profile = input_.profile;
-    json_.key("otherData");
-    json_.begin_object();
+    json_.begin_object("otherData");
     json_.member("exporter", profile.exporter);
     json_.member("title", profile.title);
     json_.member("command", profile.command);
@@ -111,8 +109,7 @@ class ChromeWriter : public StackWriter {
   void write_name(std::string_view kind, const Track& track, const std::string& name) {
     begin_event("M", track.pid, track.tid, 0);
     json_.member("name", kind);
-    json_.key("args");
-    json_.begin_object();
+    json_.begin_object("args");
     json_.member("name", name);
     json_.end_object();
     json_.end_object();
@@ -125,8 +122,7 @@ class ChromeWriter : public StackWriter {
     json_.member("ph", phase);
     json_.member("pid", pid);
     json_.member("tid", tid);
-    json_.key("ts");
-    json_.decimal(time, 3);
+    json_.decimal("ts", time, 3);
   }
 
   void write_begin(const Track& track, std::uint32_t frame, std::uint64_t time) {
@@ -134,8 +130,7 @@ class ChromeWriter : public StackWriter {
     begin_event("B", track.pid, track.tid, time);
     json_.member("name", shown_name(function));
     json_.member("cat", to_string(function.kind));
-    json_.key("args");
-    json_.begin_object();
+    json_.begin_object("args");
     if (!function.module.empty()) json_.member("module", function.module);
     if (!frames_.file(frame).empty()) json_.member("file", frames_.file(frame));
     if (frames_.line(frame) != 0) json_.member("line", frames_.line(frame));
@@ -157,11 +152,9 @@ class ChromeWriter : public StackWriter {
                 sample.time);
     json_.member("name", event.name);
     json_.member("s", "t");
-    json_.key("args");
-    json_.begin_object();
+    json_.begin_object("args");
     json_.member("period", sample.period);
-    json_.key("stack");
-    json_.begin_array();
+    json_.begin_array("stack");
     for (const StackFrame& frame : sample.frames) {
       json_.string(shown_name(frames_.function(frames_.of_place(frame.place))));
     }

@@ -42,8 +42,7 @@ void write_firefox_categories(JsonWriter& json) {
     json.begin_object();
     json.member("name", kCategories[i].name);
     json.member("color", kCategories[i].color);
-    json.key("subcategories");
-    json.begin_array();
+    json.begin_array("subcategories");
     json.string("Other");
     for (const Tier& tier : tiers_of(static_cast<CodeClass>(i))) json.string(tier.name);
     json.end_array();
@@ -245,8 +244,7 @@ class Columns {
  public:
   Columns(JsonWriter& json, std::string_view name, std::size_t length)
       : json_(json), length_(length) {
-    json_.key(name);
-    json_.begin_object();
+    json_.begin_object(name);
     json_.member("length", length);
   }
   ~Columns() { json_.end_object(); }
@@ -256,8 +254,7 @@ class Columns {
   /// A column whose values `write(row)` writes.
   template <class Write>
   void each(std::string_view name, Write write) {
-    json_.key(name);
-    json_.begin_array();
+    json_.begin_array(name);
     for (std::uint32_t row = 0; row < length_; ++row) write(row);
     json_.end_array();
   }
@@ -309,12 +306,10 @@ class FirefoxWriter : public StackWriter {
     write_meta();
     json_.key("libs");
     tables_.write_libs(json_, input_.profile.arch);
-    json_.key("shared");
-    json_.begin_object();
+    json_.begin_object("shared");
     tables_.write_shared(json_);
     json_.end_object();
-    json_.key("threads");
-    json_.begin_array();
+    json_.begin_array("threads");
     for (const auto& [key, thread] : threads_) write_thread(thread);
     json_.end_array();
     empty_arrays({"pages", "profilerOverhead", "counters"});
@@ -327,17 +322,12 @@ class FirefoxWriter : public StackWriter {
   static constexpr std::uint32_t kNoStack = UINT32_MAX;
 
   void milliseconds(std::string_view key, std::uint64_t ns) {
-    json_.key(key);
-    json_.decimal(ns, kMilliseconds);
+    json_.decimal(key, ns, kMilliseconds);
   }
-  void boolean(std::string_view key, bool value) {
-    json_.key(key);
-    json_.boolean(value);
-  }
+  void boolean(std::string_view key, bool value) { json_.boolean(key, value); }
   void empty_arrays(std::initializer_list<std::string_view> keys) {
     for (const std::string_view key : keys) {
-      json_.key(key);
-      json_.begin_array();
+      json_.begin_array(key);
       json_.end_array();
     }
   }
@@ -357,8 +347,7 @@ class FirefoxWriter : public StackWriter {
     json_.key("categories");
     write_firefox_categories(json_);
     boolean("debug", false);
-    json_.key("extensions");
-    json_.begin_object();
+    json_.begin_object("extensions");
     json_.member("length", 0);
     empty_arrays({"baseURL", "id", "name"});
     json_.end_object();
@@ -384,8 +373,7 @@ class FirefoxWriter : public StackWriter {
   }
 
   void write_units() {
-    json_.key("sampleUnits");
-    json_.begin_object();
+    json_.begin_object("sampleUnits");
     json_.member("time", "ms");
     json_.member("eventDelay", "ms");
     json_.member("threadCPUDelta", "µs");
@@ -404,19 +392,16 @@ class FirefoxWriter : public StackWriter {
     empty_arrays({"pausedRanges"});
     json_.member("pid", std::to_string(thread.pid));
     json_.member("processName", thread.process_comm);
-    json_.key("processShutdownTime");
-    json_.null();
+    json_.null("processShutdownTime");
     json_.member("processStartupTime", 0);
     json_.member("processType", "default");
     milliseconds("registerTime", thread.times.front());
     json_.member("tid", is_first ? tid : tid + "." + std::to_string(thread.event));
-    json_.key("unregisterTime");
-    json_.null();
+    json_.null("unregisterTime");
     boolean("showMarkersInTimeline", false);
     json_.key("samples");
     write_samples(thread, has_event && input_.profile.events[thread.event].is_time);
-    json_.key("markers");
-    json_.begin_object();
+    json_.begin_object("markers");
     json_.member("length", 0);
     empty_arrays({"category", "data", "endTime", "name", "phase", "startTime"});
     json_.end_object();
@@ -446,8 +431,7 @@ class FirefoxWriter : public StackWriter {
 
   template <class T, class Write>
   void column(std::string_view key, const std::vector<T>& values, Write write) {
-    json_.key(key);
-    json_.begin_array();
+    json_.begin_array(key);
     for (const T value : values) write(value);
     json_.end_array();
   }
@@ -470,8 +454,7 @@ void FirefoxTables::write_shared(JsonWriter& json) {
   write_resources(json);
   write_sources(json);
   // Last, because the tables above add strings.
-  json.key("stringArray");
-  json.begin_array();
+  json.begin_array("stringArray");
   for (std::uint32_t i = 0; i < strings_.size(); ++i) json.string(strings_[i]);
   json.end_array();
 }

@@ -26,8 +26,7 @@ class JsonlWriter : public StackWriter {
     json_.member("event", event_of(input_.profile, sample).name);
     json_.member("period", sample.period);
     json_.member("end", to_string(sample.end));
-    json_.key("frames");
-    json_.begin_array();
+    json_.begin_array("frames");
     for (const StackFrame& frame : sample.frames) write_frame(frame);
     json_.end_array();
     json_.end_object();
@@ -45,12 +44,10 @@ class JsonlWriter : public StackWriter {
     json_.member("comm", sample.comm);
     json_.member("event", event_of(input_.profile, sample).name);
     json_.member("end", to_string(sample.end));
-    json_.key("labels");
-    json_.begin_object();
+    json_.begin_object("labels");
     for (const StackLabel& label : sample.labels) json_.member(label.key, label.value);
     json_.end_object();
-    json_.key("frames");
-    json_.begin_array();
+    json_.begin_array("frames");
     for (const StackFrame& frame : sample.frames) write_merged_frame(frame);
     json_.end_array();
     json_.end_object();
@@ -79,8 +76,8 @@ class JsonlWriter : public StackWriter {
     json_.member("line", place.line);
     if (function.name.empty() && place.map_address != 0) {
       const bool is_address = place.vaddr != 0;
-      json_.key(is_address ? "address" : "file_offset");
-      json_.address((is_address ? place.vaddr : place.map_address) - (frame.is_return ? 1 : 0));
+      json_.address(is_address ? "address" : "file_offset",
+                    (is_address ? place.vaddr : place.map_address) - (frame.is_return ? 1 : 0));
       json_.member("build_id", hex_of_bytes(mapping.build_id));
     }
     write_doubts(doubts_of(frame, place));
@@ -91,15 +88,13 @@ class JsonlWriter : public StackWriter {
     const FramePlace& place = input_.table.place(frame.place);
     const FrameFunction& function = frames_.function(frames_.of_place(frame.place));
     json_.begin_object();
-    json_.key("ip");
-    json_.address(frame.ip);
+    json_.address("ip", frame.ip);
     write_name(function);
     json_.member("offset", place.offset);
     json_.member("module", function.module.empty() ? input_.table.mapping(place.mapping).path
                                                    : function.module);
     json_.member("source", to_string(frame.source));
-    json_.key("inlined");
-    json_.boolean(function.kind == FrameKind::inlined);
+    json_.boolean("inlined", function.kind == FrameKind::inlined);
     json_.member("file", function.file);
     json_.member("line", place.line);
     write_doubts(doubts_of(frame, place));
@@ -108,8 +103,7 @@ class JsonlWriter : public StackWriter {
 
   void write_doubts(Doubts doubts) {
     if (!doubts.any()) return;
-    json_.key("doubts");
-    json_.begin_array();
+    json_.begin_array("doubts");
     for (unsigned i = 0; i < kDoubtCount; ++i) {
       if (doubts.has(doubt_at(i))) json_.string(to_string(doubt_at(i)));
     }

@@ -133,15 +133,13 @@ class JsonMessage {
   template <class Fill>
   void messages(const Field& field, std::size_t count, Fill fill) {
     if (count == 0) return;
-    json_.key(field.name);
-    json_.begin_array();
+    json_.begin_array(field.name);
     for (std::size_t i = 0; i < count; ++i) object([&] { fill(*this, i); });
     json_.end_array();
   }
   template <class At>
   void strings(const Field& field, std::size_t count, At at) {
-    json_.key(field.name);
-    json_.begin_array();
+    json_.begin_array(field.name);
     for (std::size_t i = 0; i < count; ++i) json_.string(at(i));
     json_.end_array();
   }
@@ -156,8 +154,7 @@ class JsonMessage {
   template <class Value, class Write>
   void array(const Field& field, std::span<const Value> values, Write write) {
     if (values.empty()) return;
-    json_.key(field.name);
-    json_.begin_array();
+    json_.begin_array(field.name);
     for (const Value value : values) write(value);
     json_.end_array();
   }

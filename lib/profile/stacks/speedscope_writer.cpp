@@ -40,16 +40,13 @@ class SpeedscopeWriter : public StackWriter {
   Result<void> finish() override {
     json_.begin_object();
     json_.member("$schema", "https://www.speedscope.app/file-format-schema.json");
-    json_.key("shared");
-    json_.begin_object();
-    json_.key("frames");
-    json_.begin_array();
+    json_.begin_object("shared");
+    json_.begin_array("frames");
     for (std::uint32_t frame = 0; frame < frames_.size(); ++frame) write_frame(frame);
     if (has_no_stack_) write_no_stack();
     json_.end_array();
     json_.end_object();
-    json_.key("profiles");
-    json_.begin_array();
+    json_.begin_array("profiles");
     for (const auto& [key, thread] : threads_) write_profile(key, thread);
     json_.end_array();
     json_.member("name", input_.profile.title);
@@ -138,12 +135,10 @@ class SpeedscopeWriter : public StackWriter {
     json_.member("endValue", has_weights ? std::accumulate(thread.weights.begin(),
                                                            thread.weights.end(), std::uint64_t{0})
                                          : thread.stacks.size());
-    json_.key("samples");
-    json_.begin_array();
+    json_.begin_array("samples");
     for (const std::uint32_t node : thread.stacks) write_stack(node);
     json_.end_array();
-    json_.key("weights");
-    json_.begin_array();
+    json_.begin_array("weights");
     for (std::size_t i = 0; i < thread.stacks.size(); ++i) {
       json_.number(has_weights ? thread.weights[i] : 1);
     }
