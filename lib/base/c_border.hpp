@@ -11,6 +11,13 @@
 
 namespace perfmap::capi {
 
+/// Hands out a text or an array, which stays the library's.
+template <class From, class T>
+void lend(const From& from, T*& data, std::size_t& size) noexcept {
+  data = from.data();
+  size = from.size();
+}
+
 inline perfmap_status report(const Error& error, perfmap_error* out) noexcept {
   if (out != nullptr) {
     perfmap_error filled{0, error.sys_errno, error.where.offset, {}};

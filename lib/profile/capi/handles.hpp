@@ -27,8 +27,7 @@ inline perfmap_process to_c(const ProcessInfo& info) noexcept {
   out.since = info.since;
   out.until = info.until;
   out.start_ticks = info.start_ticks;
-  out.comm = info.comm.data();
-  out.comm_size = info.comm.size();
+  lend(info.comm, out.comm, out.comm_size);
   return out;
 }
 

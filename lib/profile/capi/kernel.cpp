@@ -4,6 +4,7 @@
 
 using perfmap::capi::copy_out;
 using perfmap::capi::guard;
+using perfmap::capi::lend;
 using perfmap::capi::report;
 
 struct perfmap_kernel {
@@ -29,11 +30,9 @@ perfmap_status perfmap_kernel_name(const perfmap_kernel* kernel, uint64_t addres
         perfmap_address_name named{};
         const auto found = kernel->names.find(address);
         if (found) {
-          named.name = found->name.data();
-          named.name_size = found->name.size();
+          lend(found->name, named.name, named.name_size);
           named.begin = found->begin;
-          named.source = found->module.data();
-          named.source_size = found->module.size();
+          lend(found->module, named.source, named.source_size);
         } else {
           named.why = PERFMAP_NO_NAME_NO_SYMBOL;
         }

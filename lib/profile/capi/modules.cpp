@@ -7,6 +7,7 @@ using perfmap::capi::copy_in;
 using perfmap::capi::copy_out;
 using perfmap::capi::guard;
 using perfmap::capi::invalid;
+using perfmap::capi::lend;
 using perfmap::capi::report;
 
 namespace {
@@ -168,12 +169,9 @@ void perfmap_module_get_facts(const perfmap_module* module, perfmap_module_facts
   if (!perfmap::capi::is_complete(out)) return;
   const perfmap::Module& from = *module->module;
   perfmap_module_facts facts{};
-  facts.path = from.path().data();
-  facts.path_size = from.path().size();
-  facts.build_id = from.build_id().data();
-  facts.build_id_size = from.build_id().size();
-  facts.bytes = from.bytes().data();
-  facts.bytes_size = from.bytes().size();
+  lend(from.path(), facts.path, facts.path_size);
+  lend(from.build_id(), facts.build_id, facts.build_id_size);
+  lend(from.bytes(), facts.bytes, facts.bytes_size);
   facts.machine = from.machine();
   facts.type = from.type();
   copy_out(facts, out);
@@ -230,16 +228,13 @@ perfmap_address_name to_c(const perfmap_tracker& tracker) {
   const perfmap::AddressName& from = tracker.named;
   const std::string_view source = source_of(from);
   perfmap_address_name out{};
-  out.name = from.name.data();
-  out.name_size = from.name.size();
+  lend(from.name, out.name, out.name_size);
   out.begin = from.range ? from.range->begin : 0;
   out.size = from.range ? from.range->size : 0;
-  out.source = source.data();
-  out.source_size = source.size();
+  lend(source, out.source, out.source_size);
   out.is_jit = from.entry ? 1 : 0;
   out.why = static_cast<int32_t>(from.why);
-  out.frames = tracker.frames.data();
-  out.frame_count = tracker.frames.size();
+  lend(tracker.frames, out.frames, out.frame_count);
   out.doubts = from.doubts.bits;
   return out;
 }

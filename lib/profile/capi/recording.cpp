@@ -9,6 +9,7 @@
 using perfmap::capi::copy_in;
 using perfmap::capi::copy_out;
 using perfmap::capi::guard;
+using perfmap::capi::lend;
 using perfmap::capi::report;
 
 namespace {
@@ -55,13 +56,10 @@ perfmap_sample unwindable(const perfmap_recording& recording,
   out.is_stack_full = sample.is_stack_full() ? 1 : 0;
   if (sample.user.abi != 0 && !sample.user_stack.empty()) {
     out.register_mask = sample.user.mask;
-    out.registers = recording.registers.data();
-    out.register_count = recording.registers.size();
-    out.stack = sample.user_stack.data();
-    out.stack_size = sample.user_stack.size();
+    lend(recording.registers, out.registers, out.register_count);
+    lend(sample.user_stack, out.stack, out.stack_size);
   }
-  out.callchain = recording.callchain.data();
-  out.callchain_size = recording.callchain.size();
+  lend(recording.callchain, out.callchain, out.callchain_size);
   return out;
 }
 
@@ -103,12 +101,9 @@ void perfmap_recording_get_facts(const perfmap_recording* recording, perfmap_rec
   facts.was_killed = from.was_killed ? 1 : 0;
   facts.is_swapped = from.is_swapped ? 1 : 0;
   facts.cpus = from.cpus;
-  facts.hostname = from.hostname.data();
-  facts.hostname_size = from.hostname.size();
-  facts.os_release = from.os_release.data();
-  facts.os_release_size = from.os_release.size();
-  facts.arch = from.arch.data();
-  facts.arch_size = from.arch.size();
+  lend(from.hostname, facts.hostname, facts.hostname_size);
+  lend(from.os_release, facts.os_release, facts.os_release_size);
+  lend(from.arch, facts.arch, facts.arch_size);
   facts.wall_ns = from.wall_ns;
   facts.clock_ns = from.clock_ns;
   facts.first_sample = from.first_sample;
@@ -124,8 +119,7 @@ perfmap_status perfmap_recording_get_event(const perfmap_recording* recording, s
   if (index >= events.size()) return PERFMAP_E_NOT_FOUND;
   const perfmap::RecordedEvent& from = events[index];
   perfmap_recorded_event event{};
-  event.name = from.name.data();
-  event.name_size = from.name.size();
+  lend(from.name, event.name, event.name_size);
   event.type = from.type;
   event.is_frequency = from.is_frequency ? 1 : 0;
   event.config = from.config;

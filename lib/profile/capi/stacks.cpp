@@ -14,6 +14,7 @@ using perfmap::capi::copy_in;
 using perfmap::capi::copy_out;
 using perfmap::capi::guard;
 using perfmap::capi::invalid;
+using perfmap::capi::lend;
 using perfmap::capi::report;
 
 struct perfmap_stacks {
@@ -132,10 +133,8 @@ perfmap_stack to_c(const perfmap::StackSample& sample) noexcept {
   out.cpu = sample.cpu;
   out.event = sample.event;
   out.period = sample.period;
-  out.comm = sample.comm.data();
-  out.comm_size = sample.comm.size();
-  out.process_comm = sample.process_comm.data();
-  out.process_comm_size = sample.process_comm.size();
+  lend(sample.comm, out.comm, out.comm_size);
+  lend(sample.process_comm, out.process_comm, out.process_comm_size);
   out.end = static_cast<int32_t>(sample.end);
   out.was_stitched = sample.was_stitched ? 1 : 0;
   out.frame_count = sample.frames.size();
@@ -146,8 +145,7 @@ perfmap_stack_counts to_c(const perfmap::StackCounts& counts) noexcept {
   perfmap_stack_counts out{};
   out.pid = counts.pid;
   out.worst_source = static_cast<int32_t>(counts.worst_source());
-  out.comm = counts.comm.data();
-  out.comm_size = counts.comm.size();
+  lend(counts.comm, out.comm, out.comm_size);
   out.samples = counts.samples;
   out.frames = counts.frames;
   out.full_copies = counts.full_copies;
@@ -156,10 +154,8 @@ perfmap_stack_counts to_c(const perfmap::StackCounts& counts) noexcept {
   out.unnamed = counts.unnamed;
   out.unnamed_jit = counts.unnamed_jit;
   out.doubtful = counts.doubtful;
-  out.ends = counts.ends.data();
-  out.end_count = counts.ends.size();
-  out.sources = counts.sources.data();
-  out.source_count = counts.sources.size();
+  lend(counts.ends, out.ends, out.end_count);
+  lend(counts.sources, out.sources, out.source_count);
   return out;
 }
 
@@ -218,14 +214,10 @@ perfmap_status perfmap_stacks_frame(const perfmap_stacks* stacks, size_t index,
   const perfmap::FrameFunction& function = table.function(place.function);
   perfmap_stack_frame frame{};
   frame.ip = from.ip;
-  frame.name = function.name.data();
-  frame.name_size = function.name.size();
-  frame.system_name = function.system_name.data();
-  frame.system_name_size = function.system_name.size();
-  frame.module = function.module.data();
-  frame.module_size = function.module.size();
-  frame.file = function.file.data();
-  frame.file_size = function.file.size();
+  lend(function.name, frame.name, frame.name_size);
+  lend(function.system_name, frame.system_name, frame.system_name_size);
+  lend(function.module, frame.module, frame.module_size);
+  lend(function.file, frame.file, frame.file_size);
   frame.line = place.line;
   frame.column = place.column;
   frame.offset = place.offset;

@@ -4,6 +4,7 @@
 
 using perfmap::capi::copy_in;
 using perfmap::capi::guard;
+using perfmap::capi::lend;
 
 namespace {
 
@@ -107,10 +108,8 @@ perfmap_region perfmap::capi::to_c(const perfmap::Region& region) noexcept {
   out.device_major = file.device_major;
   out.device_minor = file.device_minor;
   out.inode = file.inode;
-  out.name = file.name.data();
-  out.name_size = file.name.size();
-  out.build_id = file.build_id.data();
-  out.build_id_size = file.build_id.size();
+  lend(file.name, out.name, out.name_size);
+  lend(file.build_id, out.build_id, out.build_id_size);
   return out;
 }
 

@@ -11,6 +11,7 @@
 using perfmap::capi::copy_in;
 using perfmap::capi::copy_out;
 using perfmap::capi::guard;
+using perfmap::capi::lend;
 using perfmap::capi::report;
 
 struct perfmap_unwind_space {
@@ -194,10 +195,8 @@ void perfmap_unwinder_get_statistics(const perfmap_unwinder* unwinder,
   statistics.samples = unwinder->samples;
   for (const std::uint64_t count : unwinder->sources) statistics.frames += count;
   statistics.rules = unwinder->unwinder.statistics().rules;
-  statistics.ends = unwinder->ends.data();
-  statistics.end_count = unwinder->ends.size();
-  statistics.sources = unwinder->sources.data();
-  statistics.source_count = unwinder->sources.size();
+  lend(unwinder->ends, statistics.ends, statistics.end_count);
+  lend(unwinder->sources, statistics.sources, statistics.source_count);
   copy_out(statistics, out);
 }
 
