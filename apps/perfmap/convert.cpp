@@ -323,8 +323,7 @@ ExitCode convert_to_elf(const ConvertOptions& options, const Console& console) {
   Diagnostics problems(1);
   const Step step(console, "writing", *out);
   const Timeline timeline(*std::move(dump), problems);
-  const JitDetails details(timeline.dump());
-  const Result<ElfImageCounts> counts = write_elf_image(timeline, details, options.time, *out);
+  const Result<ElfImageCounts> counts = write_elf_image(timeline, options.time, *out);
   if (!counts) return console.fail(counts.error());
   const ExitCode code = commit_whole(*out, input, console);
   if (code == ExitCode::ok) say_counts(*counts, problems, console);

@@ -143,8 +143,9 @@ PERFMAP_C_API perfmap_status perfmap_timeline_find(const perfmap_timeline* timel
                                                    uint64_t address, uint64_t time,
                                                    perfmap_code* out);
 /* The source line of an address for which perfmap_timeline_find() returned `code`: *file, which is
- * not NUL-terminated, and *line. NOT_FOUND if the dump has no line for it. One thread at a time;
- * fastest if addresses of one function are looked up together. */
+ * not NUL-terminated, and *line. The file is "[inlined from another file]" for lines of V8 that
+ * the file, if it can be read, does not have. NOT_FOUND if the dump has no line for it. One thread
+ * at a time; fastest if addresses of one function are looked up together. */
 PERFMAP_C_API perfmap_status perfmap_timeline_line(perfmap_timeline* timeline,
                                                    const perfmap_code* code, uint64_t address,
                                                    const char** file, size_t* file_size,

@@ -120,11 +120,12 @@ void check_details(const Jitdump& dump, const Records& records) {
       require(is_at(records, *unwinding, JitRecordKind::unwinding_info));
     }
     Address before = 0;
-    for (const CodeLine& line : details.lines(offset)) {
+    const std::vector<CodeLine> lines = details.lines(offset);
+    for (const CodeLine& line : lines) {
       require(line.address >= before && line.address >= load->range.begin);
       require(line.address - load->range.begin <= load->range.size);
       require(lies_in(line.file, dump.bytes()));
-      require(details.line_at(offset, line.address).has_value());
+      require(perfmap::line_at(lines, line.address)->address == line.address);
       before = line.address;
     }
   }

@@ -81,6 +81,14 @@ with tempfile.TemporaryDirectory() as work:
     for form in ("pprof", "otlp", "html", "firefox"):
         ours("stacks", data, "--lines", "--format", form, "-o", f"out.{form}")
 
+    # Other programs read the lines from the ELF file that inject writes.
+    ours("inject", data, "-o", "injected.data")
+    script = run("perf", "script", "-i", "injected.data", "-F", "ip,sym,srcline")
+    assert MARK in script and f"short.js:{MIX}" not in script, script[-2000:]
+    ours("convert", str(dump), "--to", "elf", "-o", "all.elf")
+    rows = run("objdump", "--dwarf=decodedline", "all.elf")
+    assert re.search(rf"another file\]?\s+{MIX}\s", rows) and not re.search(rf"short\.js\s+{MIX}\s", rows), rows[-2000:]
+
     # The place of the annotation is one in the function, also in a checkout that is newer than the recording.
     os.utime("short.js")
     old = record("old", 0.05)

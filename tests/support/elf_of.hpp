@@ -17,9 +17,8 @@ struct ElfOf {
   explicit ElfOf(const std::string& dump, std::uint64_t time = Timeline::kEnd) {
     Diagnostics problems(1);
     const Timeline timeline(dump_of(dump), problems);
-    const JitDetails details(timeline.dump());
     bytes = written([&](OutputFile& out) {
-      const auto result = write_elf_image(timeline, details, time, out);
+      const auto result = write_elf_image(timeline, time, out);
       if (!result) std::abort();
       counts = *result;
     });

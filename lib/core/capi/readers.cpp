@@ -15,6 +15,7 @@
 using perfmap::capi::copy_out;
 using perfmap::capi::guard;
 using perfmap::capi::invalid;
+using perfmap::capi::lend;
 using perfmap::capi::report;
 using perfmap::capi::to_c;
 
@@ -131,6 +132,7 @@ perfmap_status perfmap_map_lint(const perfmap_map* map, size_t most_per_rule,
 using perfmap::capi::copy_out;
 using perfmap::capi::guard;
 using perfmap::capi::invalid;
+using perfmap::capi::lend;
 using perfmap::capi::report;
 using perfmap::capi::to_c;
 
@@ -254,11 +256,9 @@ void perfmap_name_decode(const char* name, size_t size, perfmap_name* out) {
     const perfmap::DecodedName decoded = perfmap::decode_name(raw);
     answer.runtime = perfmap::to_string(decoded.runtime).data();
     if (!decoded.tier.empty()) answer.tier = decoded.tier.data();
-    answer.function = decoded.function.data();
-    answer.function_size = decoded.function.size();
+    lend(decoded.function, answer.function, answer.function_size);
     if (!decoded.file.empty()) {
-      answer.file = decoded.file.data();
-      answer.file_size = decoded.file.size();
+      lend(decoded.file, answer.file, answer.file_size);
     }
     answer.line = decoded.line;
     answer.column = decoded.column;
@@ -289,14 +289,7 @@ using perfmap::capi::report;
 
 struct perfmap_timeline {
   perfmap::Timeline timeline;
-  std::optional<perfmap::JitDetails> details;  // created with the first query for lines
-  std::vector<perfmap::CodeLine> lines;        // of the LOAD at `lines_of`
-  std::uint64_t lines_of = UINT64_MAX;
-
-  void forget() {
-    details.reset();
-    lines_of = UINT64_MAX;
-  }
+  std::optional<perfmap::SourceLines> lines;  // created with the first query for lines
 };
 
 namespace {
@@ -311,8 +304,7 @@ perfmap_code to_c(const perfmap::CodeAt& code, const perfmap::LoadRecord& load) 
   perfmap_code out{};
   out.start = code.range.begin;
   out.size = code.range.size;
-  out.name = load.name.data();
-  out.name_size = load.name.size();
+  lend(load.name, out.name, out.name_size);
   out.since = code.since;
   out.until = code.until;
   out.offset = code.load;
@@ -344,7 +336,7 @@ perfmap_status perfmap_timeline_open(const char* path, perfmap_timeline** out,
     if (!fits) return report(fits.error(), error);
     perfmap::Diagnostics ignored(1);
     perfmap::Jitdump dump(*std::move(input), {.growing = true});
-    *out = new perfmap_timeline{perfmap::Timeline(std::move(dump), ignored), {}, {}};
+    *out = new perfmap_timeline{perfmap::Timeline(std::move(dump), ignored), {}};
     return PERFMAP_OK;
   });
 }
@@ -370,16 +362,11 @@ perfmap_status perfmap_timeline_line(perfmap_timeline* timeline, const perfmap_c
         const perfmap_code asked = copy_in(code);
         const auto load = load_at(timeline->timeline, asked.offset);
         if (!load) return PERFMAP_E_NOT_FOUND;
-        if (timeline->lines_of != asked.offset) {
-          if (!timeline->details) timeline->details.emplace(timeline->timeline.dump());
-          timeline->lines = timeline->details->lines(asked.offset);
-          timeline->lines_of = asked.offset;
-        }
-        const perfmap::CodeLine* const found =
-            perfmap::line_at(timeline->lines, load->range.begin + (address - asked.start));
+        if (!timeline->lines) timeline->lines.emplace(timeline->timeline.dump());
+        const perfmap::CodeLine* const found = perfmap::line_at(
+            timeline->lines->of(asked.offset), load->range.begin + (address - asked.start));
         if (found == nullptr) return PERFMAP_E_NOT_FOUND;
-        *file = found->file.data();
-        *file_size = found->file.size();
+        lend(found->file, *file, *file_size);
         *line = found->line;
         return PERFMAP_OK;
       },
@@ -392,7 +379,7 @@ perfmap_status perfmap_timeline_refresh(perfmap_timeline* timeline, int* changed
     perfmap::Diagnostics ignored(1);
     const perfmap::Result<perfmap::Growth> growth = timeline->timeline.refresh(ignored);
     if (!growth) return report(growth.error(), error);
-    if (*growth != perfmap::Growth::unchanged) timeline->forget();
+    if (*growth != perfmap::Growth::unchanged) timeline->lines.reset();
     *changed = static_cast<int>(*growth);
     return PERFMAP_OK;
   });

@@ -333,19 +333,6 @@ std::vector<CodeLine> JitDetails::lines(std::uint64_t load_offset) const {
   return lines;
 }
 
-std::optional<CodeLine> JitDetails::line_at(std::uint64_t load_offset,
-                                            Address address_at_load) const {
-  if (!debug_info(load_offset)) return std::nullopt;
-  const auto record = state_->dump->record_at(load_offset);
-  const auto load = record ? decode_load(*record) : std::nullopt;
-  if (!load) return std::nullopt;
-  const std::uint64_t size = std::max<std::uint64_t>(load->range.size, 1);
-  if (address_at_load - load->range.begin >= size) return std::nullopt;
-  const std::vector<CodeLine> all = lines(load_offset);
-  const CodeLine* const line = perfmap::line_at(all, address_at_load);
-  return line == nullptr ? std::nullopt : std::optional(*line);
-}
-
 void JitDetails::refresh(Growth growth) {
   if (growth == Growth::unchanged) return;
   if (growth == Growth::appended) return state_->read();

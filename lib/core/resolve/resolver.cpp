@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
-#include <unordered_map>
 
 #include "map/map_scan.hpp"
 
@@ -79,33 +77,12 @@ struct Resolver::State {
   Index index;
   bool has_entries = false;
   std::vector<Timeline> timelines;
-  std::vector<std::optional<JitDetails>> details;  // per timeline's dump, built on demand
-  std::vector<CodeLine> lines;                     // lines of the function that was asked for last
-  std::size_t lines_source = std::numeric_limits<std::size_t>::max();
-  std::uint64_t lines_offset = 0;
-  std::unordered_map<std::string, std::optional<std::int64_t>> line_counts;  // of source files
-  std::uint64_t source_bytes = 0;                                            // that were read
+  std::vector<std::optional<SourceLines>> lines;  // per timeline's dump, made on demand
 
   State(std::vector<Map> maps, Overlap overlap, Diagnostics& problems)
       : index(std::move(maps), overlap, problems) {}
 
   std::size_t map_count() const noexcept { return index.maps().size(); }
-
-  /// The number of lines of a script that a dump of V8 names, which may be hostile. Nothing if the
-  /// file cannot be used.
-  std::optional<std::int64_t> count_lines(std::string_view file) {
-    constexpr std::string_view kUrl = "file://";  // of a module
-    if (file.starts_with("file:///")) file.remove_prefix(kUrl.size());
-    const bool is_script = file.ends_with("js") || file.ends_with("ts");
-    if (!is_script || file.front() != '/' || file.find('\0') != file.npos) return std::nullopt;
-    const auto [known, is_new] = line_counts.try_emplace(std::string(file));
-    if (!is_new) return known->second;
-    const OpenPolicy policy{.follow_link = false, .regular_only = true, .bounded = true};
-    const Result<Input> input = Input::open(known->first, policy);
-    if (!input || input->facts().size > kMaxSourceBytes - source_bytes) return std::nullopt;
-    source_bytes += input->facts().size;
-    return known->second = std::ranges::count(input->text(), '\n') + 1;
-  }
 
   /// True if this dump decides what the address was.
   bool ask(std::size_t number, const Query& query, Resolution& answer) const noexcept {
@@ -170,7 +147,7 @@ Resolver::Resolver(std::vector<Map> maps, std::vector<Jitdump> dumps, Overlap ov
     : state_(std::make_unique<State>(std::move(maps), overlap, problems)) {
   state_->has_entries = state_->index.entry_count() != 0;
   for (Jitdump& dump : dumps) state_->timelines.emplace_back(std::move(dump), record_problems);
-  state_->details.resize(state_->timelines.size());
+  state_->lines.resize(state_->timelines.size());
 }
 
 Resolver::Resolver(Resolver&&) noexcept = default;
@@ -215,34 +192,19 @@ Result<Growth> Resolver::refresh(Diagnostics& problems, Diagnostics& record_prob
   state.has_entries = state.index.entry_count() != 0;
   for (std::size_t i = 0; i < state.timelines.size(); ++i) {
     Result<Growth> one = state.timelines[i].refresh(record_problems);
-    if (!one || *one != Growth::unchanged) state.details[i].reset();
+    if (!one || *one != Growth::unchanged) state.lines[i].reset();
     if (all && (!one || *one > *all)) all = std::move(one);
-  }
-  if (!all || *all != Growth::unchanged) {
-    state.lines_source = std::numeric_limits<std::size_t>::max();
   }
   return all;
 }
 
 const std::vector<CodeLine>& Resolver::lines(const ResolvedName& name) {
-  State& state = *state_;
-  if (state.lines_source == name.source && state.lines_offset == name.offset) return state.lines;
-  state.lines_source = name.source;
-  state.lines_offset = name.offset;
-  state.lines.clear();
-  if (name.source < state.map_count()) return state.lines;
-  const std::size_t number = name.source - state.map_count();
-  std::optional<JitDetails>& details = state.details[number];
-  if (!details) details.emplace(state.timelines[number].dump());
-  state.lines = details->lines(name.offset);
-  if (!state.timelines[number].dump().is_v8()) return state.lines;
-  std::string_view file;
-  std::optional<std::int64_t> count;
-  for (CodeLine& line : state.lines) {
-    if (line.file != file) count = state.count_lines(file = line.file);
-    if (count && line.line > *count) line.file = kInlinedFromAnotherFile;
-  }
-  return state.lines;
+  static const std::vector<CodeLine> kNone;
+  if (name.source < state_->map_count()) return kNone;
+  const std::size_t number = name.source - state_->map_count();
+  std::optional<SourceLines>& lines = state_->lines[number];
+  if (!lines) lines.emplace(state_->timelines[number].dump());
+  return lines->of(name.offset);
 }
 
 }  // namespace perfmap

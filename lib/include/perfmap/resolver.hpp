@@ -133,14 +133,9 @@ class PERFMAP_API Resolver {
   Result<Growth> refresh(Diagnostics& problems, Diagnostics& record_problems);
 
   /// The source lines of the function that was found, at its addresses at its LOAD: search them
-  /// with line_at() and ResolvedName::address_at_load. Empty for maps. Caches the lines of one
-  /// function; the reference is valid until the next call. One thread at a time.
-  ///
-  /// Lines of V8 that are after the end of their file get kInlinedFromAnotherFile. For this, source
-  /// files that the dump names are read, once each: regular files of JavaScript or TypeScript with
-  /// an absolute path that is no link, at most kMaxSourceBytes in all.
+  /// with line_at() and ResolvedName::address_at_load. Empty for maps. See SourceLines; the
+  /// reference is valid until the next call. One thread at a time.
   const std::vector<CodeLine>& lines(const ResolvedName& name);
-  static constexpr std::uint64_t kMaxSourceBytes = std::uint64_t{64} << 20;
 
  private:
   struct State;

@@ -186,13 +186,31 @@ class PERFMAP_API JitDetails {
   /// exactly there, and a later line is above the end of its code.
   std::uint64_t line_shift() const noexcept;
 
-  /// The line that covers `address_at_load`, an address of the code at its LOAD; nothing before the
-  /// first line and outside the code. Reads all lines of the function: for many addresses of one
-  /// function, call lines() once and search the result with line_at() below.
-  std::optional<CodeLine> line_at(std::uint64_t load_offset, Address address_at_load) const;
-
   /// Reads what was appended to the dump. Call it after Jitdump::refresh(), with its result.
   void refresh(Growth growth);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// The source lines of a dump's functions, as in JitDetails::lines(). V8's lines that their file
+/// cannot have, because it or the line is shorter, get kInlinedFromAnotherFile. For this, source
+/// files that the dump names are read, once each: regular files of JavaScript or TypeScript with an
+/// absolute path that is no link, at most kMaxBytes in all. Uses up to twice the size of a file.
+///
+/// Borrows the dump, which must not move or grow. One thread at a time.
+class PERFMAP_API SourceLines {
+ public:
+  explicit SourceLines(const Jitdump& dump);
+  SourceLines(SourceLines&&) noexcept;
+  SourceLines& operator=(SourceLines&&) noexcept;
+  ~SourceLines();
+
+  const JitDetails& details() const noexcept;
+  /// The lines of a LOAD. The reference is valid until the next call.
+  const std::vector<CodeLine>& of(std::uint64_t load_offset);
+  static constexpr std::uint64_t kMaxBytes = std::uint64_t{64} << 20;
 
  private:
   struct State;

@@ -199,10 +199,10 @@ void collect_frames(Image& image, const JitDetails& details, FrameAddresses addr
   image.frames.finish();
 }
 
-void collect_lines(Image& image, const JitDetails& details, ElfImageCounts& counts) {
+void collect_lines(Image& image, SourceLines& source, ElfImageCounts& counts) {
   for (const ImageFunction& function : image.code.functions) {
     if (function.is_stray) continue;
-    const std::vector<CodeLine> lines = details.lines(function.load);
+    const std::vector<CodeLine>& lines = source.of(function.load);
     if (lines.empty()) continue;
     image.lines.add(image.code, function, lines);
     ++counts.with_lines;
@@ -405,15 +405,16 @@ Result<void> write_sections(const Image& image, const ImageDwarf& dwarf, std::ui
 /// Writes an ELF file of that code, which is in clusters, with its symbols, frames and lines.
 /// `type` is ET_EXEC, or ET_DYN if the addresses differ from those of the code in memory. Fails
 /// with too_large.
-Result<ImageBegin> write_image_file(const Timeline& timeline, const JitDetails& details,
-                                    const Target& target, ImageCode&& code, std::uint16_t type,
-                                    ElfImageCounts& counts, OutputFile& out) {
+Result<ImageBegin> write_image_file(const Timeline& timeline, const Target& target,
+                                    ImageCode&& code, std::uint16_t type, ElfImageCounts& counts,
+                                    OutputFile& out) {
+  SourceLines lines(timeline.dump());
   const bool is_mapped = type == ET_DYN && is_within_reach(code);
   const auto addresses = is_mapped ? FrameAddresses::relative : FrameAddresses::absolute;
   Image image(timeline, target, std::move(code), addresses);
-  collect_frames(image, details, addresses, counts);
+  collect_frames(image, lines.details(), addresses, counts);
   if (addresses == FrameAddresses::relative) put_frames_first(image);
-  collect_lines(image, details, counts);
+  collect_lines(image, lines, counts);
   const ImageDwarf dwarf(image.target, image.code, image.lines);
   if (is_too_large(image, dwarf)) {
     return Failure({Errc::too_large, "more lines or frames than an ELF file can hold"});
@@ -504,7 +505,7 @@ void count_functions(const ImageCode& code, std::size_t loads, ElfImageCounts& c
 
 }  // namespace
 
-Result<ElfOfAllCode> write_elf_of_all_code(const Timeline& timeline, const JitDetails& details,
+Result<ElfOfAllCode> write_elf_of_all_code(const Timeline& timeline,
                                            std::optional<std::uint16_t> machine, OutputFile& out) {
   const Jitdump& dump = timeline.dump();
   const Target target = machine ? target_of(dump.header(), *machine) : target_of(dump.header());
@@ -522,7 +523,7 @@ Result<ElfOfAllCode> write_elf_of_all_code(const Timeline& timeline, const JitDe
   ElfOfAllCode made;
   count_functions(code, loads, made.counts);
   const Result<ImageBegin> begin =
-      write_image_file(timeline, details, target, std::move(code), ET_DYN, made.counts, out);
+      write_image_file(timeline, target, std::move(code), ET_DYN, made.counts, out);
   if (!begin) return Failure(begin.error());
   made.frames = begin->frames;
   made.frames_in_memory = begin->frames_in_memory;
@@ -533,15 +534,15 @@ Result<ElfOfAllCode> write_elf_of_all_code(const Timeline& timeline, const JitDe
   return made;
 }
 
-Result<ElfImageCounts> write_elf_image(const Timeline& timeline, const JitDetails& details,
-                                       std::uint64_t time, OutputFile& out) {
+Result<ElfImageCounts> write_elf_image(const Timeline& timeline, std::uint64_t time,
+                                       OutputFile& out) {
   ElfImageCounts counts;
   const Target target = target_of(timeline.dump().header());
   Result<ImageCode> code = collect_code(timeline, time, target, counts);
   if (!code) return Failure(std::move(code.error()));
   make_clusters(*code);
   const Result<ImageBegin> written =
-      write_image_file(timeline, details, target, *std::move(code), ET_EXEC, counts, out);
+      write_image_file(timeline, target, *std::move(code), ET_EXEC, counts, out);
   if (!written) return Failure(written.error());
   return counts;
 }

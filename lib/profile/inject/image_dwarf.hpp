@@ -56,7 +56,7 @@ class ImageLines {
  public:
   ImageLines(const Target& target, const ImageCode& code);
 
-  /// Adds a function's lines, as returned by JitDetails. O(lines + pieces · log lines).
+  /// Adds a function's lines, as returned by SourceLines. O(lines + pieces · log lines).
   void add(const ImageCode& code, const ImageFunction& function,
            const std::vector<CodeLine>& lines);
   /// Call once, at the end.

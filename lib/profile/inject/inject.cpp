@@ -389,8 +389,7 @@ class Injection {
                             has_ticks ? survey_.facts.time_conversion : std::nullopt);
     Result<OutputFile> elf = OutputFile::replace_itself(injected.elf);
     if (!elf) return Failure(std::move(elf.error()));
-    const Result<ElfOfAllCode> made =
-        write_elf_of_all_code(timeline, JitDetails(timeline.dump()), machine, *elf);
+    const Result<ElfOfAllCode> made = write_elf_of_all_code(timeline, machine, *elf);
     if (!made) {
       report_.failures.push_back({made.error().code, path + ": " + made.error().message});
       return {};

@@ -86,17 +86,18 @@ TEST_CASE("lines are found by the address at which the code was loaded", "[resol
   CHECK(resolver.input(answer.found->source).name() == "jit-42.dump");
 }
 
-TEST_CASE("a line after the end of V8's file is marked as inlined from another file",
+TEST_CASE("a line that V8's file cannot have is marked as inlined from another file",
           "[resolver]") {
   const test::Scratch scratch;
   const std::string file = scratch.write("two.js", "first\nsecond\n");
   std::filesystem::create_symlink(file, scratch / "link.js");
   const std::string text = scratch.write("two.txt", "first\nsecond\n");
-  const auto lines = [&](const test::DumpBytes::Header& header, const std::string& name) {
+  const auto lines = [&](const test::DumpBytes::Header& header, const std::string& name,
+                         std::int32_t column = 0) {
     const test::DumpBytes bytes =
         test::DumpBytes()
             .header(header)
-            .debug_info(5, 0x1000, {{0x1000, 2, 0, name}, {0x1008, 9, 0, name}})
+            .debug_info(5, 0x1000, {{0x1000, 2, column, name}, {0x1008, 9, column, name}})
             .load(10, 0x1000, "f", std::string(16, 'a'), 1);
     Resolver resolver = resolver_of({}, {test::dump_of(bytes.text())});
     std::vector<std::string> files;
@@ -111,6 +112,9 @@ TEST_CASE("a line after the end of V8's file is marked as inlined from another f
   CHECK(lines(v8, file) == marked);
   CHECK(lines(v8, "file://" + file) == Files{"file://" + file, marked[1]});
   CHECK(lines({}, file) == Files{file, file});
+  const std::string wide =
+      scratch.write("wide.js", "first\n123456789012\n\n\n\n\n\n\n12345678901\n");
+  CHECK(lines(v8, wide, 13) == Files{wide, marked[1]});
   // Files whose lines are not counted.
   for (const std::string& other : {scratch / "link.js", text, scratch / "gone.js", scratch.path(),
                                    std::string("two.js"), std::string("/dev/null")}) {

@@ -43,7 +43,7 @@ struct ElfImageCounts {
 /// The file has a symbol for each function, with exactly the bytes of the dump's name, and one more
 /// symbol for each further part of a function that was overlaid in its middle. Its code is in few
 /// sections, each a segment: .text, .text.1 and so on, of type NOBITS if the dump has no code
-/// bytes. It has DWARF 4 with a subprogram for each symbol and the lines of `details`; .eh_frame,
+/// bytes. It has DWARF 4 with a subprogram for each symbol and the lines of SourceLines; .eh_frame,
 /// made from the dump's frames, with absolute addresses; and a build-id, the SHA-1 of everything
 /// before it. Lines and frames of moved code are moved too. Code of size 0 has a symbol of one
 /// byte.
@@ -53,13 +53,12 @@ struct ElfImageCounts {
 /// bytes are copied from the dump to `out` without a buffer; memory use is about the size of the
 /// rest of the file. O(n log n) for n functions, lines and frames, however they overlap.
 ///
-/// `details` must be made from timeline.dump(). Fails with too_large if names, lines or frames need
+/// Fails with too_large if names, lines or frames need
 /// more than 4 GiB, or the file on a 32-bit machine; failures of `out` are reported by it.
 ///
 /// Sources: System V ABI, gABI 4.1, "Object Files"; DWARF 4; Linux Standard Base 5.0, "Exception
 /// Frames".
-PERFMAP_API Result<ElfImageCounts> write_elf_image(const Timeline& timeline,
-                                                   const JitDetails& details, std::uint64_t time,
+PERFMAP_API Result<ElfImageCounts> write_elf_image(const Timeline& timeline, std::uint64_t time,
                                                    OutputFile& out);
 
 /// The place of a LOAD record's code in an ELF file with all code of a dump.
@@ -95,7 +94,6 @@ struct ElfOfAllCode {
 /// wrong.
 /// header, which is often wrong.
 PERFMAP_API Result<ElfOfAllCode> write_elf_of_all_code(const Timeline& timeline,
-                                                       const JitDetails& details,
                                                        std::optional<std::uint16_t> machine,
                                                        OutputFile& out);
 
