@@ -6,6 +6,7 @@
 #include <capstone/capstone.h>
 #include <charconv>
 #include <elf.h>
+#include <set>
 #include <span>
 
 #include "base/hex_bytes.hpp"
@@ -288,18 +289,33 @@ Result<Disassembler> Disassembler::open(const CodeMachine& machine) {
 }
 
 void Disassembler::read(std::string_view code, Address address,
-                        const std::function<void(const Instruction&)>& visit) const {
+                        const std::function<void(const Instruction&)>& visit,
+                        std::span<const CodeSamples> samples) const {
+  constexpr std::size_t kMaxAhead = 4096;
+  std::set<std::uint64_t> targets;  // offsets, ahead
   // Bytes of a mapped file may change meanwhile, so those of an instruction are copied first.
   std::array<char, kMaxInstruction> window{};
   for (std::size_t at = 0; at < code.size();) {
     const std::string_view copied(window.data(), code.copy(window.data(), window.size(), at));
     decoder_->text.clear();
     decoder_->target.reset();
-    const std::size_t size = decoder_->decode(copied, address + at);
+    std::uint64_t size = decoder_->decode(copied, address + at);
     const bool is_valid = !decoder_->text.empty();
-    if (!is_valid) decoder_->text = data_text(copied.substr(0, size));
+    if (!is_valid) {
+      const auto target = targets.upper_bound(at);
+      if (target != targets.end()) size = std::min(size, *target - at);
+      const auto sample = std::ranges::find_if(
+          std::ranges::upper_bound(samples, at, {}, &CodeSamples::offset), samples.end(),
+          [&](const CodeSamples& one) { return one.self != 0 || one.offset >= at + size; });
+      if (sample != samples.end()) size = std::min(size, sample->offset - at);
+      decoder_->text = data_text(copied.substr(0, size));
+    } else if (decoder_->target && *decoder_->target - address < code.size() &&
+               targets.size() < kMaxAhead) {
+      targets.insert(*decoder_->target - address);
+    }
     visit({at, code.substr(at, size), decoder_->text, is_valid, decoder_->target});
     at += size;
+    targets.erase(targets.begin(), targets.upper_bound(at - 1));
   }
 }
 

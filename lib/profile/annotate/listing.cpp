@@ -77,14 +77,15 @@ void list_code(const CodeVersion& version, const Disassembler* disassembler,
                const std::function<void(const ListingRow&)>& visit) {
   SampleCursor samples(version);
   if (disassembler != nullptr) {
-    disassembler->read(version.code, version.range.begin, [&](const Instruction& one) {
+    const auto list = [&](const Instruction& one) {
       ListingRow row{.offset = one.offset, .bytes = one.bytes, .text = one.text};
       row.is_valid = one.is_valid;
       row.target = one.target;
       samples.take_until(one.offset + one.bytes.size(), row);
       row.place = version.place_at(one.offset);
       visit(row);
-    });
+    };
+    disassembler->read(version.code, version.range.begin, list, version.samples);
   }
   for (const CodeSamples& one : samples.rest()) {
     visit({.offset = one.offset,

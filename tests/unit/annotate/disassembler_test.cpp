@@ -144,6 +144,22 @@ TEST_CASE("an unknown instruction with an opcode of several bytes is one line", 
   CHECK(texts(*disassembler, c.code) == c.lines);
 }
 
+TEST_CASE("an unknown instruction ends where another one begins", "[annotate]") {
+  const auto disassembler = open(kX64);
+  if (!disassembler) return;
+  // Data that looks like a prefix, before code that has a sample, or is jumped to.
+  const std::string_view data = {"\x62\xf2\x74\x48\x74\x15\0\x01\0\0\xc3", 11};
+  const std::vector<CodeSamples> samples = {{1, 0, 5}, {4, 2, 2}, {6, 1, 1}};
+  std::vector<std::string> lines;
+  const auto list = [&](const Instruction& one) { lines.emplace_back(one.text); };
+  disassembler->read(data, 0x1000, list, samples);
+  CHECK(lines == std::vector<std::string>{".byte 0x62, 0xf2, 0x74, 0x48", "je 0x101b",
+                                          "addb %al, (%rcx)", "addb %al, (%rax)", "ret"});
+  CHECK(texts(*disassembler, "\xeb\x02" + std::string(data)) ==
+        std::vector<std::string>{"jmp 0x1004", ".byte 0x62, 0xf2", "je 0x104e", "je 0x101d",
+                                 "addb %al, (%rcx)", "addb %al, (%rax)", "ret"});
+}
+
 TEST_CASE("bytes that are no instruction advance by the machine's smallest one", "[annotate]") {
   struct Case {
     CodeMachine machine;

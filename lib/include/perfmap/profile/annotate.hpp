@@ -42,15 +42,25 @@ struct Instruction {
   std::optional<Address> target = std::nullopt;
 };
 
+/// The samples at an offset in code.
+struct CodeSamples {
+  std::uint64_t offset = 0;
+  std::uint64_t self = 0;   ///< samples whose instruction pointer was there
+  std::uint64_t total = 0;  ///< samples with a frame there; a frame of a caller is in its call
+
+  friend bool operator==(const CodeSamples&, const CodeSamples&) = default;
+};
+
 struct InstructionDecoder;
 
 /// Disassembles code with Zydis (x86-64, i386) or Capstone (little-endian aarch64), which open()
 /// loads: without that library, everything else here works.
 ///
 /// Code may be any bytes. Every byte is in exactly one line, and the lines are in the order of the
-/// bytes. An instruction with a VEX or EVEX prefix that the library does not know is one line;
-/// other bytes that are no instruction advance by the machine's smallest instruction: one byte on
-/// x86, four on aarch64. Memory does not depend on the size of the code.
+/// bytes. An instruction with a VEX or EVEX prefix that the library does not know is one line,
+/// unless another one begins in it; other bytes that are no instruction advance by the machine's
+/// smallest instruction: one byte on x86, four on aarch64. Memory does not depend on the size of
+/// the code.
 ///
 /// One thread at a time.
 class PERFMAP_API Disassembler {
@@ -64,22 +74,16 @@ class PERFMAP_API Disassembler {
   Disassembler& operator=(Disassembler&&) noexcept;
   ~Disassembler();
 
-  /// Calls `visit` for each line of `code`, whose first byte is at `address`. O(bytes).
+  /// Calls `visit` for each line of `code`, whose first byte is at `address`. O(bytes). An
+  /// instruction begins at each of `samples`, where the processor was, and where one of up to 4096
+  /// jumps ahead leads.
   void read(std::string_view code, Address address,
-            const std::function<void(const Instruction&)>& visit) const;
+            const std::function<void(const Instruction&)>& visit,
+            std::span<const CodeSamples> samples = {}) const;
 
  private:
   explicit Disassembler(std::unique_ptr<InstructionDecoder> decoder) noexcept;
   std::unique_ptr<InstructionDecoder> decoder_;
-};
-
-/// The samples at an offset in code.
-struct CodeSamples {
-  std::uint64_t offset = 0;
-  std::uint64_t self = 0;   ///< samples whose instruction pointer was there
-  std::uint64_t total = 0;  ///< samples with a frame there; a frame of a caller is in its call
-
-  friend bool operator==(const CodeSamples&, const CodeSamples&) = default;
 };
 
 /// Samples that are in the totals of several offsets, because the function called itself.
