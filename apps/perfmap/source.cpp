@@ -343,7 +343,7 @@ void warn_unreadable(std::span<const Error> failures, const Console& console) {
   }
   for (const Error& error : failures) {
     const auto kind = kind_of(error);
-    if (kind == kinds.end() || kind->files == 1 || console.verbose()) {
+    if (kind == kinds.end() || kind->files <= 2 || console.verbose()) {
       console.warn(error.message);
     } else if (!std::exchange(kind->was_counted, true)) {
       const std::string what = error.message.substr(kind->begin.size());

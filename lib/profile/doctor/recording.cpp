@@ -766,6 +766,17 @@ std::vector<StrippedFile> OpenedModules::stripped(const StackCounter& counter) c
   return found;
 }
 
+std::vector<std::pair<std::string, std::string>> OpenedModules::missing_parts() const {
+  std::vector<std::pair<std::string, std::string>> parts;
+  for (const auto& [path, region] : regions_) {
+    const auto module = open_(region, nullptr);
+    const DebugIndex* const index = module ? (*module)->debug_index() : nullptr;
+    const std::string missing = index == nullptr ? "" : index->stats().alternate_missing;
+    if (!missing.empty()) parts.emplace_back(missing, path);
+  }
+  return parts;
+}
+
 RecordingDiagnosis diagnose_recording(const Recording& recording,
                                       const RecordingDoctorOptions& options,
                                       Diagnostics& problems) {
@@ -804,6 +815,7 @@ RecordingDiagnosis diagnose_recording(const Recording& recording,
   add_recorder_findings(facts, advice);
   add_process_findings(facts, diagnosis, advice);
   add_symbol_findings(facts, modules.stripped(counter), advice);
+  add_part_findings(modules, advice);
   add_end_findings(facts, diagnosis, advice);
   advice.finish();
   return diagnosis;

@@ -180,6 +180,8 @@ class OpenedModules {
   /// The counted files without symbols, the one with most frames first. Opens only files with
   /// unnamed frames.
   std::vector<StrippedFile> stripped(const StackCounter& counter) const;
+  /// Files that are missing and have a part of another file's debug information: both paths.
+  std::vector<std::pair<std::string, std::string>> missing_parts() const;
 
  private:
   ProcessTracker::OpenModule open_;
@@ -228,6 +230,8 @@ void add_process_findings(const RecordingCase& facts, const RecordingDiagnosis& 
 /// Findings about frames without a name in such files.
 void add_symbol_findings(const RecordingCase& facts, const std::vector<StrippedFile>& stripped,
                          RecordingAdvice& advice);
+/// Findings about inlined functions without a name.
+void add_part_findings(const OpenedModules& modules, RecordingAdvice& advice);
 /// Findings about stacks that end early.
 void add_end_findings(const RecordingCase& facts, const RecordingDiagnosis& diagnosis,
                       RecordingAdvice& advice);

@@ -758,6 +758,18 @@ void add_symbol_findings(const RecordingCase& facts, const std::vector<StrippedF
       servers.fix);
 }
 
+void add_part_findings(const OpenedModules& modules, RecordingAdvice& advice) {
+  for (const auto& [missing, path] : modules.missing_parts()) {
+    advice.add(
+        "missing-debug-part", Severity::warning,
+        concat(
+            "some inlined functions of ", visible(path), " have no name, because ",
+            visible(missing),
+            " is missing: it has the part of the debug information that dwz moved, and is in the "
+            "package -dbgsym or -debuginfo"));
+  }
+}
+
 void add_end_findings(const RecordingCase& facts, const RecordingDiagnosis& diagnosis,
                       RecordingAdvice& advice) {
   EndAdvice(facts, diagnosis, advice).add();
