@@ -194,7 +194,7 @@ def description_bounds(bounds):
             folder = place if kind == "recording" else formats.snapshot(place)
             (folder / file).write_bytes(made(60 * MIB))
             is_refused = shape == "deep" or (kind, shape) == ("snapshot", "wide")
-            bounds.run(f"{file}, {shape}", [command, folder], "too many values" if is_refused else "", 150 * MIB,
+            bounds.run(f"{file}, {shape}", [command, folder], "more than" if is_refused else "", 150 * MIB,
                        status=2 if is_refused else 0)
             (folder / file).unlink()
 

@@ -22,7 +22,9 @@ std::optional<std::uint64_t> parse_time(const std::string& text) {
 }
 
 /// Stops nlohmann's parser, whose callbacks can only skip values.
-struct TooLarge {};
+struct TooLarge {
+  std::string_view why;
+};
 
 /// Keeps an element of a list until it was taken.
 class Description {
@@ -36,7 +38,7 @@ class Description {
   /// Whether the parser keeps the value.
   bool see(int depth, Json::parse_event_t event, const Json& value) {
     using Event = Json::parse_event_t;
-    if (depth > kMaxDepth) throw TooLarge();
+    if (depth > kMaxDepth) throw TooLarge{"its values are nested more than 8 deep"};
     if (event == Event::key && depth == 1) {
       member_ = value.get<std::string>();
       elements_ = 0;
@@ -44,11 +46,11 @@ class Description {
       return is_kept_;
     }
     if (!is_kept_) return true;
-    if (++values_ > kMaxValues) throw TooLarge();
+    if (++values_ > kMaxValues) throw TooLarge{"an element has more than 65536 values"};
     if (event == Event::array_start && depth == 1) is_list_ = true;
     if (event == Event::object_start && depth == 1) is_list_ = false;
     if (event != Event::object_end || depth != 2 || !is_list_) return true;
-    if (++elements_ > kMaxElements) throw TooLarge();
+    if (++elements_ > kMaxElements) throw TooLarge{"a list has more than 65536 elements"};
     take_(member_, value);
     values_ = 0;
     return false;
@@ -81,8 +83,8 @@ Result<nlohmann::json> read_description(
   Json document;
   try {
     document = Json::parse(text.begin(), text.end(), see, false);
-  } catch (const TooLarge&) {
-    return Failure({Errc::too_large, "it has too many values, or is nested too deeply"});
+  } catch (const TooLarge& limit) {
+    return Failure({Errc::too_large, std::string(limit.why)});
   }
   if (!document.is_object()) return Failure({Errc::bad_format, "it is not a JSON object"});
   const auto found = document.find("schema");
