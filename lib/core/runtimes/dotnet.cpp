@@ -76,7 +76,9 @@ std::string without_tier(std::string_view raw, const DecodedName& name) {
   return std::string(name.tier.empty() ? raw : raw.substr(0, raw.rfind('[')));
 }
 
-constexpr RunNumber kRunNumbers[] = {{.after = "stub", .mark = "<", .end = ">"}};
+/// Stubs, and the methods of compiled expression trees.
+constexpr RunNumber kRunNumbers[] = {{.after = "stub", .mark = "<", .end = ">"},
+                                     {.after = "dynamicClass::lambda_method"}};
 
 constexpr std::string_view kVariables[] = {"DOTNET_PerfMapEnabled", "COMPlus_PerfMapEnabled"};
 /// perf ignores maps for code in a memfd, which W^X uses.
