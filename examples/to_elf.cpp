@@ -13,10 +13,9 @@ int main(int count, char** arguments) {
   }
   perfmap::Diagnostics problems(20);
   const perfmap::Timeline timeline(perfmap::Jitdump(*std::move(input)), problems);
-  const perfmap::JitDetails details(timeline.dump());
   perfmap::Result<perfmap::OutputFile> out = perfmap::OutputFile::replace(arguments[2]);
   if (!out) return 2;
-  const auto counts = perfmap::write_elf_image(timeline, details, perfmap::Timeline::kEnd, *out);
+  const auto counts = perfmap::write_elf_image(timeline, perfmap::Timeline::kEnd, *out);
   if (!counts || !out->commit()) return 2;
   std::cout << counts->functions << " functions\n";
   return 0;

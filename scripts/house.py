@@ -16,7 +16,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SOURCES = (".cpp", ".hpp", ".def", ".c", ".h")
 INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.M)
-MAX_CODE_LINES = 80_778  # of lib and apps. A change that adds lines removes others first; lower it with each removal.
+MAX_CODE_LINES = 80_723  # of lib and apps. A change that adds lines removes others first; lower it with each removal.
 MAX_FUNCTION_LINES = 50
 BINARIES = ("lib/libperfmap.so", "lib/profile/libperfmap-profile.so", "apps/perfmap/perfmap")
 
