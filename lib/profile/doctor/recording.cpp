@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 
+#include "perfmap/profile/debug_index.hpp"
 #include "perfmap/profile/module.hpp"
 #include "perfmap/profile/stacks.hpp"
 #include "process/jit_lineage.hpp"
