@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/hex_bytes.hpp"
 #include "perfmap/jit_paths.hpp"
 #include "perfmap/profile/stacks.hpp"
 #include "perfmap/runtimes.hpp"
@@ -228,8 +229,13 @@ void PprofObjects::add_mapping(Mapping& mapping, FrameTable& table) const {
                  : is_jit       ? FrameKind::jit
                  : file.empty() ? FrameKind::unknown
                                 : FrameKind::native;
-  mapping.number = table.add(FrameMapping{
-      .range = mapping.range, .offset = mapping.offset, .path = file, .kind = mapping.kind});
+  constexpr std::size_t kMaxBuildId = 64;
+  const std::string build = bytes_of_hex(build_id, kMaxBuildId).value_or("");
+  mapping.number = table.add(FrameMapping{.range = mapping.range,
+                                          .offset = mapping.offset,
+                                          .path = file,
+                                          .build_id = build,
+                                          .kind = mapping.kind});
 }
 
 bool PprofObjects::add_frames(Location& location, FrameTable& table) {
@@ -252,12 +258,15 @@ bool PprofObjects::add_frame(const Location& location, const Mapping& mapping, c
   const auto function = add_function(line.function, mapping, is_inlined, table);
   if (!function || !budget_.spend(sizeof(FramePlace) + 16)) return false;  // with its hash table
   constexpr std::uint64_t kMaxNumber = UINT32_MAX;
+  const bool is_in_file =
+      mapping.kind == FrameKind::native && mapping.range.contains(location.address);
+  const Address in_file = location.address - mapping.range.begin + mapping.offset;
   const FramePlace place{.function = *function,
                          .mapping = mapping.number,
                          .line = static_cast<std::uint32_t>(std::min(line.line, kMaxNumber)),
                          .column = static_cast<std::uint32_t>(std::min(line.column, kMaxNumber)),
-                         .map_address = location.address,
-                         .vaddr = location.address};
+                         .map_address = is_in_file ? in_file : location.address,
+                         .vaddr = is_in_file ? in_file : location.address};
   return budget_.add(frames_, StackFrame{.ip = location.address, .place = table.add(place)});
 }
 
@@ -451,7 +460,7 @@ Result<PprofReader> PprofReader::open(std::string_view bytes, Options options) {
   state->bytes = bytes;
   if (is_gzip(bytes)) {
     Result<std::string> text = gunzip(bytes, limits.of_expanded(size));
-    if (!text) return Failure(std::move(text.error()));
+    if (!text) return failure(text);
     state->expanded = *std::move(text);
     state->bytes = state->expanded;
   }
@@ -471,13 +480,13 @@ Result<void> PprofReader::read(
     if (reader.field() != pprof::sample || !reader.is_bytes()) continue;
     const bool is_read = state_->read_sample(reader.bytes());
     if (state_->has_too_many_frames) {
-      return Failure({Errc::too_large, "its samples have too many inlined functions"});
+      return Failure(Error::too_large("its samples have too many inlined functions"));
     }
     if (!is_read) return Failure(not_a_profile());
     if (state_->lacks_values) return Failure(joined_profiles());
     if (state_->is_negative) {
       return Failure(
-          {Errc::unsupported, "it has negative values, as a difference of profiles does"});
+          Error::unsupported("it has negative values, as a difference of profiles does"));
     }
     state_->visit_all(visit);
   }

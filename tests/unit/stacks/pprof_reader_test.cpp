@@ -28,10 +28,15 @@ class Profile {
     writer.add_int64(2, text(unit));
   }
   void standard(const std::string& type) { writer_.add_int64(14, text(type)); }
-  void mapping(std::uint64_t id, const std::string& file) {
+  void mapping(std::uint64_t id, const std::string& file, AddressRange range = {},
+               std::uint64_t offset = 0, const std::string& build_id = "") {
     protozero::pbf_writer writer(writer_, 3);
     writer.add_uint64(1, id);
+    writer.add_uint64(2, range.begin);
+    writer.add_uint64(3, range.end());
+    writer.add_uint64(4, offset);
     writer.add_int64(5, text(file));
+    writer.add_int64(6, text(build_id));
   }
   void function(std::uint64_t id, const std::string& name) {
     protozero::pbf_writer writer(writer_, 5);
@@ -339,6 +344,30 @@ TEST_CASE("a long name costs its length once, not for each location that has it"
   CHECK(PprofReader::open(bytes, {}));
   // For each location it would be 400 GB.
   CHECK(std::clock() - start < 20 * CLOCKS_PER_SEC);
+}
+
+TEST_CASE("code of a file has the same place in profiles of all runs", "[pprof]") {
+  const auto place = [](Address begin) {
+    Profile profile;
+    profile.type("samples", "count");
+    profile.mapping(1, "/bin/app", {begin, 0x2000}, 0x5000, "0a1B");
+    profile.location(1, 1, {});
+    profile.sample({1}, {1});
+    const std::string bytes = profile.bytes();
+    Result<PprofReader> reader = PprofReader::open(bytes, {});
+    REQUIRE(reader);
+    FramePlace found;
+    REQUIRE(reader->read([&](const StackSample& sample, std::uint64_t) {
+      found = reader->table().place(sample.frames.front().place);
+    }));
+    CHECK(reader->table().mapping(found.mapping).build_id == "\x0a\x1b");
+    return found;
+  };
+  // The location is at 0x1001.
+  CHECK(place(0x1000).map_address == 0x5001);
+  CHECK(place(0x800).map_address == 0x5801);
+  CHECK(place(0x1000).vaddr == 0x5001);
+  CHECK(place(0x7f0000000000).map_address == 0x1001);  // outside of the mapping
 }
 
 TEST_CASE("mappings cannot multiply the length of a name", "[pprof]") {
