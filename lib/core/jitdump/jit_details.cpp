@@ -151,7 +151,9 @@ class LineShift {
     ++with_lines_;
     below_ += first < kLineShift ? 1 : 0;
     at_ += first == kLineShift ? 1 : 0;
-    if (!passes_end_ && first == kLineShift) passes_end_ = has_line_after(record, load.range);
+    const bool is_within = first - kLineShift <= load.range.size;
+    elsewhere_ += is_within ? 0 : 1;
+    if (!passes_end_ && is_within) passes_end_ = has_line_after(record, load.range);
   }
 
   std::uint64_t of(bool is_v8) const noexcept {
@@ -164,10 +166,11 @@ class LineShift {
   bool is_v8_moved() const noexcept { return below_ < with_lines_ - below_; }
 
   /// LLVM (MCJIT, ORC, Julia) leaves no mark in the header. Its first line is that of the first
-  /// instruction, so nearly all functions begin with the shift exactly. Those of another writer may
-  /// do so after a prologue of that size, but none of their lines is after the end of the code.
+  /// instruction, so nearly all functions begin with the shift exactly, and none before. Those of
+  /// another writer may do so after a prologue of that size, but none of their lines is after the
+  /// end of the code.
   bool is_llvm_moved() const noexcept {
-    return passes_end_ && at_ >= with_lines_ - with_lines_ / 10;
+    return passes_end_ && ((at_ > 0 && elsewhere_ == 0) || at_ >= with_lines_ - with_lines_ / 10);
   }
 
   static bool has_line_after(const JitRecord& record, const AddressRange& code) {
@@ -179,9 +182,11 @@ class LineShift {
   }
 
   std::uint64_t with_lines_ = 0;
-  std::uint64_t below_ = 0;  // first line below the shift
-  std::uint64_t at_ = 0;     // first line exactly at the shift
-  bool passes_end_ = false;  // one of these has a line that is in the code only after correction
+  std::uint64_t below_ = 0;      // first line below the shift
+  std::uint64_t at_ = 0;         // first line exactly at the shift
+  std::uint64_t elsewhere_ = 0;  // first line neither there nor in the code above
+  bool passes_end_ =
+      false;  // one of the others has a line that is in the code only after correction
 };
 
 constexpr std::uint64_t kNone = 0;  // offset 0 is the header, never a record
@@ -343,7 +348,7 @@ const CodeLine* line_at(const std::vector<CodeLine>& lines, Address address) noe
   const auto after =
       std::upper_bound(lines.begin(), lines.end(), address,
                        [](Address wanted, const CodeLine& line) { return wanted < line.address; });
-  return after == lines.begin() ? nullptr : &after[-1];
+  return after == lines.begin() || after[-1].line == 0 ? nullptr : &after[-1];
 }
 
 }  // namespace perfmap

@@ -370,7 +370,9 @@ class SourceLineRules {
     for (std::size_t i = 0; i < lines->size(); ++i) {
       const LineRecord& line = (*lines)[i];
       if (is_end_mark(line, i, lines->size())) break;
-      if (line.line <= 0) {
+      // LLVM's number of code that is of no line.
+      const bool is_no_line = line.line == 0 && !dump_.is_v8() && shift_.value_or(0) != 0;
+      if (line.line <= 0 && !is_no_line) {
         return line_text(i, lines->size()) + " has line number " + std::to_string(line.line);
       }
       if (load != nullptr &&

@@ -230,6 +230,18 @@ TEST_CASE("trap: LLVM writes the addresses of lines 0x40 too high", "[details][t
   // One function begins elsewhere.
   CHECK(lines_at({0x40, 0x8f}, {0, 0x4f}) == Shown{"1040 1 a", "2000 1 a", "204f 2 a"});
   CHECK(lines_at({0x40, 0x91}, {0x40, 0x4f}) == Shown{"1040 1 a", "2040 1 a", "204f 2 a"});
+  // One function begins with code of no line.
+  CHECK(lines_at({0x40, 0x8f}, {0x44, 0x5b}) ==
+        Shown{"1000 1 a", "104f 2 a", "2004 1 a", "201b 2 a"});
+  CHECK(lines_at({0x44, 0x8f}, {0x44, 0x4f}) == Shown{"1044 1 a", "2044 1 a", "204f 2 a"});
+}
+
+TEST_CASE("code with the line number 0 is of no line", "[details]") {
+  const std::vector<CodeLine> lines = {
+      {0x1000, 7, 0, "a", 0}, {0x1004, 0, 0, "a", 0}, {0x1008, 9, 0, "a", 0}};
+  CHECK(line_at(lines, 0x1003)->line == 7);
+  CHECK(line_at(lines, 0x1004) == nullptr);
+  CHECK(line_at(lines, 0x1008)->line == 9);
 }
 
 TEST_CASE("trap: Erlang's lines below the code start at its first address", "[details][traps]") {
