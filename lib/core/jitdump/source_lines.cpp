@@ -3,35 +3,54 @@
 #include <limits>
 #include <unordered_map>
 
+#include "base/utf8.hpp"
 #include "perfmap/timeline.hpp"
 
 namespace perfmap {
 
 namespace {
 
-/// The lengths of a file's lines in bytes, cut to what fits; empty if the file cannot be used.
-using LineLengths = std::vector<std::uint16_t>;
+/// Where a script can have a position of V8: at the beginning of a token, or after a statement.
+struct Script {
+  std::vector<std::uint32_t> lines;  // where they begin; empty if the file cannot be used
+  std::vector<bool> positions;       // by byte
+};
 
-constexpr std::size_t kLongest = std::numeric_limits<LineLengths::value_type>::max();
+constexpr std::size_t kMaxLines = std::size_t{4} << 20;
 
-LineLengths lengths_of(std::string_view text) {
-  LineLengths lengths;
-  for (std::size_t begin = 0, end = 0; end != text.npos; begin = end + 1) {
-    end = text.find('\n', begin);
-    const std::size_t length = std::min(end, text.size()) - begin;
-    lengths.push_back(static_cast<LineLengths::value_type>(std::min(length, kLongest)));
+bool is_in_word(char c) noexcept { return is_word(c) || c == '$'; }
+
+Script read_script(std::string_view text) {
+  Script script;
+  script.lines.push_back(0);
+  script.positions.reserve(text.size());
+  char before = '\n';
+  // V8 counts units of UTF-16, so that columns are bytes only up to the first other byte of a line.
+  bool is_ascii = true;
+  for (const char c : text) {
+    const bool is_blank = c == ' ' || c == '\t';
+    const bool is_between = is_blank && before != ';' && before != '}';
+    is_ascii = (is_ascii || before == '\n') && static_cast<unsigned char>(c) < 0x80;
+    script.positions.push_back(!is_ascii ||
+                               (!is_between && !(is_in_word(before) && is_in_word(c))));
+    before = c;
+    if (c == '\n') script.lines.push_back(static_cast<std::uint32_t>(script.positions.size()));
+    if (script.lines.size() > kMaxLines) return {};
   }
-  return lengths;
+  return script;
 }
 
-/// Whether the file cannot have the line. V8 counts columns in units of UTF-16, and a line of UTF-8
-/// has at least as many bytes.
-bool is_outside(const CodeLine& line, const LineLengths& lengths) noexcept {
-  if (lengths.empty() || line.line <= 0) return false;
+/// Whether the file cannot have the line.
+bool is_outside(const CodeLine& line, const Script& script) noexcept {
+  if (script.lines.empty() || line.line <= 0) return false;
   const auto number = static_cast<std::size_t>(line.line);
-  if (number > lengths.size()) return true;
-  const std::size_t length = lengths[number - 1];
-  return length < kLongest && line.column > static_cast<std::int64_t>(length) + 1;
+  if (number > script.lines.size()) return true;
+  const std::size_t begin = script.lines[number - 1];
+  const bool is_last = number == script.lines.size();
+  const std::size_t end = is_last ? script.positions.size() : script.lines[number] - 1;
+  if (line.column <= 0) return false;
+  const std::size_t at = begin + static_cast<std::size_t>(line.column) - 1;
+  return at > end || (at < end && !script.positions[at]);
 }
 
 }  // namespace
@@ -43,12 +62,12 @@ struct SourceLines::State {
   JitDetails details;
   std::vector<CodeLine> lines;  // of the LOAD that was asked for last
   std::uint64_t load = std::numeric_limits<std::uint64_t>::max();
-  std::unordered_map<std::string, LineLengths> files;
+  std::unordered_map<std::string, Script> files;
   std::uint64_t bytes = 0;  // of source files that were read
 
   /// The lines of a script that the dump, which may be hostile, names.
-  const LineLengths& read(std::string_view file) {
-    static const LineLengths kNone;
+  const Script& read(std::string_view file) {
+    static const Script kNone;
     constexpr std::string_view kUrl = "file://";  // of a module
     if (file.starts_with("file:///")) file.remove_prefix(kUrl.size());
     const bool is_script = file.ends_with("js") || file.ends_with("ts");
@@ -59,15 +78,15 @@ struct SourceLines::State {
     const Result<Input> input = Input::open(known->first, policy);
     if (!input || input->facts().size > kMaxBytes - bytes) return kNone;
     bytes += input->facts().size;
-    return known->second = lengths_of(input->text());
+    return known->second = read_script(input->text());
   }
 
   void mark() {
     std::string_view file;
-    const LineLengths* lengths = &read(file);
+    const Script* script = &read(file);
     for (CodeLine& line : lines) {
-      if (line.file != file) lengths = &read(file = line.file);
-      if (is_outside(line, *lengths)) line.file = kInlinedFromAnotherFile;
+      if (line.file != file) script = &read(file = line.file);
+      if (is_outside(line, *script)) line.file = kInlinedFromAnotherFile;
     }
   }
 };

@@ -195,9 +195,10 @@ class PERFMAP_API JitDetails {
 };
 
 /// The source lines of a dump's functions, as in JitDetails::lines(). V8's lines that their file
-/// cannot have, because it or the line is shorter, get kInlinedFromAnotherFile. For this, source
-/// files that the dump names are read, once each: regular files of JavaScript or TypeScript with an
-/// absolute path that is no link, at most kMaxBytes in all. Uses up to twice the size of a file.
+/// cannot have get kInlinedFromAnotherFile: the file or the line ends before, or the column is in a
+/// word or between tokens. For this, source files that the dump names are read, once each: regular
+/// files of JavaScript or TypeScript with an absolute path that is no link, at most kMaxBytes in
+/// all. Uses a bit for each byte, and 4 bytes for each line of at most four million.
 ///
 /// Borrows the dump, which must not move or grow. One thread at a time.
 class PERFMAP_API SourceLines {
@@ -218,7 +219,8 @@ class PERFMAP_API SourceLines {
 };
 
 /// The last of `lines`, which JitDetails::lines() returned, at or before `address`; null before the
-/// first. Does not check the end of the function. O(log lines).
+/// first, and if its number is 0: the code is of no line, as LLVM says. Does not check the end of
+/// the function. O(log lines).
 PERFMAP_API const CodeLine* line_at(const std::vector<CodeLine>& lines, Address address) noexcept;
 
 /// The code of a jitdump at `time` as a perf map: a line for each part of the address space that

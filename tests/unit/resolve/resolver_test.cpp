@@ -115,6 +115,13 @@ TEST_CASE("a line that V8's file cannot have is marked as inlined from another f
   const std::string wide =
       scratch.write("wide.js", "first\n123456789012\n\n\n\n\n\n\n12345678901\n");
   CHECK(lines(v8, wide, 13) == Files{wide, marked[1]});
+  // The columns of tokens and of the ends of statements, and others.
+  const std::string script =
+      scratch.write("a.js", "\n  let word = f(1); }\n\n\n\n\n\n\n\xc3\xa4 word\n");
+  const auto at = [&](std::int32_t column) { return lines(v8, script, column).front() == script; };
+  for (const std::int32_t column : {0, 3, 7, 12, 14, 15, 16, 17, 18, 19, 20, 21}) CHECK(at(column));
+  for (const std::int32_t column : {1, 2, 4, 6, 8, 11, 13, 22}) CHECK_FALSE(at(column));
+  CHECK(lines(v8, script, 5).back() == script);  // bytes are no columns there
   // Files whose lines are not counted.
   for (const std::string& other : {scratch / "link.js", text, scratch / "gone.js", scratch.path(),
                                    std::string("two.js"), std::string("/dev/null")}) {
