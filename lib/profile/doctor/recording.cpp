@@ -375,10 +375,10 @@ void explain_unused(pid_t pid, const RecordingContext& context, LookedFor& file)
     return;
   }
   for (const Error& error : refused->others) {
-    if (error.message.find(name) == std::string::npos) continue;
-    const bool is_old = is_refused_as(error, kIsOlderThanProcess);
+    if (base_name(error.path) != name) continue;
+    const bool is_old = error.reason == Reason::older_than_process;
     file.fate = is_old ? FileFate::stale : FileFate::unreadable;
-    file.why = is_old ? stale_text() : error.message;
+    file.why = is_old ? stale_text() : error.message();
   }
 }
 
@@ -543,10 +543,9 @@ std::map<pid_t, RecordedView> describe_processes(const RecordingContext& context
     diagnosis.processes.push_back(std::move(process));
   }
   if (others != 0) {
-    diagnosis.failures.push_back(
-        {Errc::too_large,
-         concat("did not examine the ", others,
-                " processes with the fewest samples: together they have too many mappings")});
+    diagnosis.failures.push_back(Error::too_large(
+        concat("did not examine the ", others,
+               " processes with the fewest samples: together they have too many mappings")));
   }
   return views;
 }
@@ -638,7 +637,10 @@ void StackCounter::take(const StackSample& sample) {
   }
   for (const StackFrame& frame : sample.frames) {
     const FrameFunction& function = table_.function_of(frame.place);
-    if (function.kind == FrameKind::native && function.name.empty()) {
+    const std::string_view module = function.module;
+    const bool is_unread = function.kind == FrameKind::unknown && !module.empty() &&
+                           !module.starts_with('[') && !module.starts_with("//");
+    if (function.name.empty() && (function.kind == FrameKind::native || is_unread)) {
       ++unnamed_[table_.place(frame.place).function];
     }
     if (function.kind != FrameKind::jit) continue;
@@ -738,9 +740,12 @@ std::vector<EndedStacks> StackCounter::ended(pid_t pid) const {
   return modules;
 }
 
-std::map<std::string_view, std::uint64_t> StackCounter::unnamed_files() const {
+std::map<std::string_view, std::uint64_t> StackCounter::unnamed_files(FrameKind kind) const {
   std::map<std::string_view, std::uint64_t> files;
-  for (const auto& [function, count] : unnamed_) files[table_.function(function).module] += count;
+  for (const auto& [number, count] : unnamed_) {
+    const FrameFunction& function = table_.function(number);
+    if (function.kind == kind) files[function.module] += count;
+  }
   return files;
 }
 
@@ -755,15 +760,23 @@ ProcessTracker::OpenModule OpenedModules::watch(ProcessTracker::OpenModule open)
 
 std::vector<StrippedFile> OpenedModules::stripped(const StackCounter& counter) const {
   std::vector<StrippedFile> found;
-  for (const auto& [path, count] : counter.unnamed_files()) {
+  for (const auto& [path, count] : counter.unnamed_files(FrameKind::native)) {
     const auto region = regions_.find(path);
     if (region == regions_.end()) continue;
     const auto module = open_(region->second, nullptr);
     if (!module || !is_stripped(**module)) continue;
     found.push_back({std::string(path), count, !(*module)->build_id().empty()});
   }
-  std::stable_sort(found.begin(), found.end(),
-                   [](const auto& a, const auto& b) { return a.unnamed > b.unnamed; });
+  std::ranges::stable_sort(found, std::ranges::greater(), &StrippedFile::unnamed);
+  return found;
+}
+
+std::vector<StrippedFile> OpenedModules::unread(const StackCounter& counter) const {
+  std::vector<StrippedFile> found;
+  for (const auto& [path, count] : counter.unnamed_files(FrameKind::unknown)) {
+    if (!regions_.contains(path)) found.push_back({std::string(path), count, false});
+  }
+  std::ranges::stable_sort(found, std::ranges::greater(), &StrippedFile::unnamed);
   return found;
 }
 
@@ -818,6 +831,7 @@ RecordingDiagnosis diagnose_recording(const Recording& recording,
   add_symbol_findings(facts, modules.stripped(counter), advice);
   add_part_findings(modules, advice);
   add_end_findings(facts, diagnosis, advice);
+  add_unread_findings(facts, modules.unread(counter), diagnosis, advice);
   advice.finish();
   return diagnosis;
 }

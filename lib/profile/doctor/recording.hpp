@@ -140,7 +140,7 @@ class StackCounter {
   /// Most frequent first.
   std::vector<EndedStacks> ended(pid_t pid) const;
   /// Frames without a name in files, by the file's path.
-  std::map<std::string_view, std::uint64_t> unnamed_files() const;
+  std::map<std::string_view, std::uint64_t> unnamed_files(FrameKind kind) const;
 
   std::map<pid_t, RecordedProcessState> processes;
   /// Callchains of the kernel that contain addresses where no code is.
@@ -180,6 +180,8 @@ class OpenedModules {
   /// The counted files without symbols, the one with most frames first. Opens only files with
   /// unnamed frames.
   std::vector<StrippedFile> stripped(const StackCounter& counter) const;
+  /// The other counted files, which could not be opened.
+  std::vector<StrippedFile> unread(const StackCounter& counter) const;
   /// Files that are missing and have a part of another file's debug information: both paths.
   std::vector<std::pair<std::string, std::string>> missing_parts() const;
 
@@ -230,6 +232,10 @@ void add_process_findings(const RecordingCase& facts, const RecordingDiagnosis& 
 /// Findings about frames without a name in such files.
 void add_symbol_findings(const RecordingCase& facts, const std::vector<StrippedFile>& stripped,
                          RecordingAdvice& advice);
+/// A finding about frames in files that could not be opened, unless there is one about stacks that
+/// end there.
+void add_unread_findings(const RecordingCase& facts, const std::vector<StrippedFile>& unread,
+                         const RecordingDiagnosis& diagnosis, RecordingAdvice& advice);
 /// Findings about inlined functions without a name.
 void add_part_findings(const OpenedModules& modules, RecordingAdvice& advice);
 /// Findings about stacks that end early.

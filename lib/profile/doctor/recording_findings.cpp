@@ -245,9 +245,9 @@ struct DebuginfodAdvice {
 DebuginfodAdvice debuginfod_advice(const RecordingContext& context) {
   const auto& check = context.options.check_debuginfod;
   const Result<void> usable =
-      check ? check() : Result<void>(Failure({Errc::not_found, "no libdebuginfod"}));
+      check ? check() : Result<void>(Failure(Error::not_found("no libdebuginfod")));
   if (usable) return {"", ask_servers(context)};
-  if (usable.error().code != Errc::not_found) return {" (" + usable.error().message + ")", ""};
+  if (usable.error().code != Errc::not_found) return {" (" + usable.error().message() + ")", ""};
   const std::string sudo = context.options.reader == 0 ? "" : "sudo ";
   return {
       " (perfmap needs libdebuginfod, on Debian the package libdebuginfod1)",
@@ -644,6 +644,21 @@ class EndAdvice {
   const RuntimeInfo* own_stacks_ = nullptr;  // the runtime of both counts
 };
 
+/// "250 of 1000 frames outside the kernel (25 %) have no name, because their files WHY: /bin/a
+/// (250)"; empty if they do not matter.
+std::string text_of_unnamed(const RecordingCase& facts, const std::vector<StrippedFile>& files,
+                            std::string_view why) {
+  const StackCounts& total = facts.statistics.total;
+  // Frames of the kernel are never in a file.
+  const std::uint64_t frames =
+      total.frames - total.sources[static_cast<std::size_t>(FrameSource::kernel)];
+  std::uint64_t count = 0;
+  for (const StrippedFile& file : files) count += file.unnamed;
+  if (!matters(count, frames)) return {};
+  return concat(count, " of ", frames, " frames outside the kernel (", percent_text(count, frames),
+                ") have no name, because their files ", why, ": ", list_of(files));
+}
+
 }  // namespace
 
 void RecordingAdvice::add(std::string_view id, Severity severity, std::string message,
@@ -730,32 +745,30 @@ void add_recorder_findings(const RecordingCase& facts, RecordingAdvice& advice) 
 
 void add_symbol_findings(const RecordingCase& facts, const std::vector<StrippedFile>& stripped,
                          RecordingAdvice& advice) {
-  const RecordingContext& context = facts.context;
-  const StackCounts& total = facts.statistics.total;
-  // Frames of the kernel are never in a file.
-  const std::uint64_t frames =
-      total.frames - total.sources[static_cast<std::size_t>(FrameSource::kernel)];
   std::vector<StrippedFile> packaged, own;
   for (const StrippedFile& file : stripped) {
     (is_packaged(file) && file.has_build_id ? packaged : own).push_back(file);
   }
   const auto add = [&](const std::vector<StrippedFile>& files, const std::string& what,
                        const std::string& fix) {
-    std::uint64_t count = 0;
-    for (const StrippedFile& file : files) count += file.unnamed;
-    if (!matters(count, frames)) return;
-    advice.add(
-        "no-symbols", Severity::warning,
-        concat(count, " of ", frames, " frames outside the kernel (", percent_text(count, frames),
-               ") have no name, because their files are stripped: ", list_of(files), what),
-        fix);
+    const std::string text = text_of_unnamed(facts, files, "are stripped");
+    if (!text.empty()) advice.add("no-symbols", Severity::warning, text + what, fix);
   };
   add(own, "; use files that are not stripped: link without -s, and do not run strip", "");
-  const DebuginfodAdvice servers = debuginfod_advice(context);
+  const DebuginfodAdvice servers = debuginfod_advice(facts.context);
   add(packaged,
       "; debuginfod servers have debug files for the packages of most distributions" +
           servers.condition,
       servers.fix);
+}
+
+void add_unread_findings(const RecordingCase& facts, const std::vector<StrippedFile>& unread,
+                         const RecordingDiagnosis& diagnosis, RecordingAdvice& advice) {
+  const bool is_told = std::ranges::any_of(diagnosis.findings, [](const RecordingFinding& one) {
+    return one.finding.id == "missing-files";
+  });
+  const std::string text = text_of_unnamed(facts, unread, "could not be read here");
+  if (!is_told && !text.empty()) advice.add("missing-files", Severity::warning, text);
 }
 
 void add_part_findings(const OpenedModules& modules, RecordingAdvice& advice) {
@@ -765,8 +778,8 @@ void add_part_findings(const OpenedModules& modules, RecordingAdvice& advice) {
         concat(
             "some inlined functions of ", visible(path), " have no name, because ",
             visible(missing),
-            " is missing: it has the part of the debug information that dwz moved, and is in the "
-            "package -dbgsym or -debuginfo"));
+            " is missing, to which dwz moved a part of the debug information; the package with the "
+            "debug information, -dbgsym or -debuginfo, has it"));
   }
 }
 

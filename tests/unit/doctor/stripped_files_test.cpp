@@ -74,7 +74,7 @@ TEST_CASE("without libdebuginfod the fix installs it", "[doctor]") {
         "DEBUGINFOD_URLS=\"${DEBUGINFOD_URLS:-https://debuginfod.elfutils.org/}\" "
         "perfmap stacks --debuginfod 'a b.data'");
   stripped.options.check_debuginfod = [] {
-    return Result<void>(Failure({Errc::not_found, "cannot load it", 0, {}}));
+    return Result<void>(Failure(Error::not_found("cannot load it")));
   };
   stripped.options.reader = 1000;
   CHECK(fix().starts_with("sudo apt-get install "));
@@ -85,7 +85,7 @@ TEST_CASE("a program that can load no library gives no command to install one", 
   StrippedCase stripped;
   stripped.files = {{"/usr/lib/lib x.so", 250, true}};
   stripped.options.check_debuginfod = [] {
-    return Result<void>(Failure({Errc::unsupported, "this perfmap is one static file", 0, {}}));
+    return Result<void>(Failure(Error::unsupported("this perfmap is one static file")));
   };
   REQUIRE(stripped.findings().size() == 1);
   CHECK(stripped.findings()[0].finding.fix.empty());
@@ -155,7 +155,8 @@ TEST_CASE("a file without .symtab and .gnu_debugdata counts as stripped", "[doct
       frame("/stripped", "", FrameKind::native),   frame("/stripped", "f", FrameKind::native),
       frame("/whole", "", FrameKind::native),      frame("/packed", "", FrameKind::native),
       frame("/not-opened", "", FrameKind::native), frame("//anon", "", FrameKind::jit),
-      frame("/bare", "", FrameKind::unknown)};
+      frame("/bare", "", FrameKind::unknown),      frame("/gone", "", FrameKind::unknown),
+      frame("[vdso]", "", FrameKind::unknown),     frame("", "", FrameKind::unknown)};
   const std::vector<RecordedEvent> events;
   StackCounter counter(table, events);
   counter.take({.pid = 42, .event = 0, .end = StackEnd::root, .frames = frames});
@@ -167,6 +168,9 @@ TEST_CASE("a file without .symtab and .gnu_debugdata counts as stripped", "[doct
   CHECK(found[1].path == "/bare");
   CHECK(found[1].unnamed == 1);
   CHECK_FALSE(found[1].has_build_id);
+  const auto unread = modules.unread(counter);
+  REQUIRE(unread.size() == 1);
+  CHECK((unread[0].path == "/gone" && unread[0].unnamed == 1));
 }
 
 }  // namespace perfmap::test::stripped_files_test
