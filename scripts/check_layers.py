@@ -63,6 +63,14 @@ DOORS = [  # what is included: the only place, or places, that may include it
 ]
 STD_OF_LIBSTDCXX = re.compile(r"^(string|vector|map|unordered_map|memory|functional|thread|mutex|deque|iostream|"
                               r"filesystem|tl/.*)$")
+# The only files that may catch exceptions; docs/design.md has the reasons.
+CATCHERS = ("lib/base/c_border.hpp", "lib/base/parallel.hpp", "lib/core/report/json_fields.cpp",
+            "apps/perfmap/main.cpp", "apps/perfmap/command_line.cpp")
+CATCH = re.compile(r"\bcatch \(")
+# What a runtime does is a member of its row in lib/core/runtimes: other code does not ask which one it is.
+RUNTIMES = ("lib/core/runtimes/", "lib/include/perfmap/runtimes.hpp")
+COMMENT = re.compile(r"//.*")
+BRANCH = re.compile(r"\bRuntime::(?!unknown\b)\w+")
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.M)
 
 
@@ -135,10 +143,25 @@ def check(paths):
             why = complaint(name, match[2])
             if why:
                 found.append(f"{name}: {why}")
+        found += [f"{name}: {why}" for why in complaints_of_text(name, path.read_text())]
     return found
 
 
+def complaints_of_text(path, text):
+    """What the code itself must not do here."""
+    code = COMMENT.sub("", text)
+    if CATCH.search(code) and path not in CATCHERS:
+        yield "only the files in CATCHERS may catch"
+    if (branch := BRANCH.search(code)) and not path.startswith(RUNTIMES):
+        yield f"{branch[0]}: a member of the runtime's row says what it does"
+
+
 def self_test():
+    assert list(complaints_of_text("lib/core/map/a.cpp", "try {\n} catch (...) {\n}"))
+    assert not list(complaints_of_text("apps/perfmap/main.cpp", "try {\n} catch (...) {\n}"))
+    assert not list(complaints_of_text("lib/core/map/a.cpp", "// catch (...) Runtime::v8\n"))
+    assert list(complaints_of_text("apps/perfmap/a.cpp", "if (one == Runtime::v8) return;"))
+    assert not list(complaints_of_text("apps/perfmap/a.cpp", "if (one == Runtime::unknown) return;"))
     assert complaint("lib/core/base/a.cpp", "map/segments.hpp")
     assert complaint("lib/core/base/a.cpp", "../map/segments.hpp")
     assert complaint("lib/core/capi/a.cpp", "base/text.hpp")

@@ -275,17 +275,22 @@ std::vector<ReportRow> hot_functions(const ProfileReport& report) {
   return hot;
 }
 
-/// Whether most samples are in the interpreter of a Python whose functions have names.
-bool runs_python(const ProfileReport* report) {
+/// The runtime whose interpreter has most samples, if the functions that it runs have names.
+const RuntimeInfo* interpreted(const ProfileReport* report) {
   const std::vector<ReportRow> hot = hot_functions(*report);
-  const bool is_interpreter =
-      !hot.empty() && hot.front().name.find("_PyEval_EvalFrame") != std::string_view::npos;
-  if (!is_interpreter) return false;
-  const auto rows = report->rows(report->events().front().number);
-  return std::ranges::any_of(rows, [](const ReportRow& other) {
-    const std::string_view raw = other.system_name.empty() ? other.name : other.system_name;
-    return raw.starts_with("py::");
+  if (hot.empty()) return nullptr;
+  const auto runtimes = all_runtimes();
+  const auto found = std::ranges::find_if(runtimes, [&](const RuntimeInfo* one) {
+    const std::string_view interpreter = one->stacks.interpreter;
+    return !interpreter.empty() && hot.front().name.find(interpreter) != std::string_view::npos;
   });
+  if (found == runtimes.end()) return nullptr;
+  const auto rows = report->rows(report->events().front().number);
+  const bool has_names = std::ranges::any_of(rows, [&](const ReportRow& other) {
+    const std::string_view raw = other.system_name.empty() ? other.name : other.system_name;
+    return decode_name(raw).runtime == (*found)->runtime;
+  });
+  return has_names ? *found : nullptr;
 }
 
 /// Growth is not seen in a recording that lacks samples, and is seen beside one.
@@ -319,18 +324,18 @@ ExitCode compare(const ReportOptions& options, const Console& console) {
   if (!comparison) {
     sides.note_empty(options.stacks.filter, console);
     return console.fail("cannot compare " + options.baselines.front() + " with " +
-                        options.recording + ": " + comparison.error().message);
+                        options.recording + ": " + comparison.error().message());
   }
   const ExitCode result = write_comparison(*comparison, options, console);
   if (result == ExitCode::failed) return result;
   note_programs(sides, console);
   sides.note(options.stacks.filter, console);
   const bool are_interpreted =
-      std::ranges::all_of(before, runs_python) && std::ranges::all_of(after, runs_python);
+      std::ranges::all_of(before, interpreted) && std::ranges::all_of(after, interpreted);
   if (!options.by_total && are_interpreted) {
-    console.note(
-        "the interpreter runs Python functions, which have few samples of their own: "
-        "--total compares the samples in a function and in what it called");
+    console.note("the interpreter runs " + std::string(interpreted(after.front())->maps.language) +
+                 " functions, which have few samples of their own: --total compares the samples in "
+                 "a function and in what it called");
   }
   return result;
 }
@@ -392,8 +397,9 @@ void note_hottest(const LoadedProfile& loaded, const ReportOptions& options,
 void note_interpreted(const ProfileReport& report, const ReportOptions& options,
                       const Console& console) {
   if (options.by != ReportBy::function || options.by_total || has_trees(options)) return;
-  if (!runs_python(&report)) return;
-  console.note("the interpreter runs Python functions, in '" +
+  const RuntimeInfo* const runtime = interpreted(&report);
+  if (runtime == nullptr) return;
+  console.note("the interpreter runs " + std::string(runtime->maps.language) + " functions, in '" +
                one_line(hot_functions(report).front().name, true) +
                "': --total sorts by the samples in a function and what it called");
 }

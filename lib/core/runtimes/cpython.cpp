@@ -75,6 +75,7 @@ constinit const RuntimeInfo kCpython = {
     .runtime = Runtime::cpython,
     .id = "cpython",
     .title = "Python",
+    .frame_type = "cpython",
     .names = {.decode = decode, .marks_all = "CPython"},
     .signs = {.programs = {"python"},
               .libraries = {"libpython"},
@@ -100,7 +101,8 @@ constinit const RuntimeInfo kCpython = {
                                "os._exit(), or use -X perf, which writes each name immediately, "
                                "but writes no unwinding information"},
                // Python/asm_trampoline.S: sub $8, %rsp; call *%rcx; add $8, %rsp; ret
-               .small_frames = "py::"},
+               .small_frames = "py::",
+               .interpreter = "_PyEval_EvalFrame"},
     .lint = {.files = {"python3", "libpython3"}, .fork_needs_map = true},
     .started = {.variables = kStartVariables,
                 .first_release = "3.12",

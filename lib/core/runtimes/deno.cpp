@@ -67,6 +67,7 @@ constinit const RuntimeInfo kDeno = {
     .runtime = Runtime::deno,
     .id = "deno",
     .title = "Deno",
+    .frame_type = "v8js",
     .signs = {.programs = {"deno"}},
     .maps = {.variables = kVariables,
              .flags = flags_of,

@@ -117,6 +117,8 @@ constinit const RuntimeInfo kDotnet = {
     .runtime = Runtime::dotnet,
     .id = "dotnet",
     .title = ".NET",
+    .frame_type = "dotnet",
+    .port = NamingPort::dotnet_diagnostics,
     .names = {.decode = decode,
               .without_tier = without_tier,
               .run_numbers = kRunNumbers,

@@ -10,10 +10,7 @@ namespace perfmap::runtimes {
 namespace {
 
 bool is_atom(std::string_view text) noexcept {
-  const auto is_of_atom = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '@' || c == '.';
-  };
+  const auto is_of_atom = [](char c) { return is_word(c) || c == '@' || c == '.'; };
   return !text.empty() && std::ranges::all_of(text, is_of_atom);
 }
 
@@ -100,6 +97,7 @@ constinit const RuntimeInfo kErlang = {
     .runtime = Runtime::erlang,
     .id = "erlang",
     .title = "Erlang",
+    .frame_type = "beam",
     .names = {.decode = decode},
     .signs = {.programs = {"beam.smp", "beam"}, .launcher = "erl"},
     .maps = {.variables = kVariables,

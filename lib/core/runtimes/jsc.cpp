@@ -43,9 +43,7 @@ std::string_view without_hash(std::string_view function) {
   constexpr std::size_t kSize = 7;
   if (function.size() < kSize || function[function.size() - kSize] != '#') return function;
   const std::string_view hash = function.substr(function.size() - kSize + 1);
-  const bool is_hash = std::ranges::all_of(hash, [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  });
+  const bool is_hash = std::ranges::all_of(hash, [](char c) { return is_word(c) && c != '_'; });
   return is_hash ? function.substr(0, function.size() - kSize) : function;
 }
 

@@ -28,6 +28,7 @@ constinit const RuntimeInfo kLuajit = {
     .runtime = Runtime::luajit,
     .id = "luajit",
     .title = "LuaJIT",
+    .frame_type = "luajit",
     .names = {.decode = decode, .run_numbers = kRunNumbers},
     .signs = {.programs = {"luajit", "luajit-"}, .libraries = {"libluajit-"}},
     .maps = {.build_command = "make XCFLAGS=-DLUAJIT_USE_PERFTOOLS"},

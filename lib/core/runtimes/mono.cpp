@@ -52,6 +52,7 @@ constinit const RuntimeInfo kMono = {
     .runtime = Runtime::mono,
     .id = "mono",
     .title = "Mono",
+    .frame_type = "dotnet",
     .names = {.decode = decode},
     .signs = {.programs = {"mono", "mono-sgen"}, .libraries = {"libmonosgen-", "libmono-"}},
     .maps = {.variables = kVariables,

@@ -94,6 +94,7 @@ constinit const RuntimeInfo kPhp = {
     .runtime = Runtime::php,
     .id = "php",
     .title = "PHP",
+    .frame_type = "php",
     .names = {.decode = decode, .without_tier = without_tier},
     .signs = {.programs = {"php", "php-fpm", "php-cgi"}, .libraries = {"libphp"}},
     .maps = {.flags = flags_of, .command = naming_command},

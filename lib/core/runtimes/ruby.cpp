@@ -68,6 +68,7 @@ constinit const RuntimeInfo kRuby = {
     .runtime = Runtime::ruby,
     .id = "ruby",
     .title = "Ruby",
+    .frame_type = "ruby",
     .names = {.decode = decode},
     // Ruby names its memory with PR_SET_VMA_ANON_NAME.
     .signs = {.programs = {"ruby"},

@@ -103,7 +103,9 @@ std::string without_number(std::string_view text, const RunNumber& number) {
     const std::size_t end = std::min(text.find_first_not_of(digits, first), text.size());
     const std::string_view rest = text.substr(end);
     // "/0" is no number in "/0x20".
-    const bool is_it = end - first >= fewest && !rest.starts_with('x') &&
+    const bool is_inside =
+        number.is_begin && at > 0 && (is_word(text[at - 1]) || text[at - 1] == '$');
+    const bool is_it = end - first >= fewest && !rest.starts_with('x') && !is_inside &&
                        rest.starts_with(number.end) && (!number.is_last || rest.empty());
     kept.append(text.substr(0, is_it ? at + number.after.size() : end));
     text = rest.substr(is_it ? number.end.size() : 0);

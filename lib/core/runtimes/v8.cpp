@@ -208,6 +208,7 @@ constinit const RuntimeInfo kV8 = {
     .id = "v8",
     .process = "node",
     .title = "Node.js",
+    .frame_type = "v8js",
     .names = {.decode = decode,
               .without_tier = without_tier,
               .data_tier = "interpreted",

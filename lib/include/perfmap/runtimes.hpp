@@ -164,6 +164,7 @@ struct RunNumber {
   std::string_view end = {};    ///< the same, after it
   bool is_address = false;      ///< hexadecimal, of at least eight digits
   bool is_last = false;         ///< nothing follows in the name
+  bool is_begin = false;        ///< no letter, digit, '_' or '$' is before it
 };
 
 /// The names that a runtime gives to its code.
@@ -252,6 +253,9 @@ struct RuntimeStacks {
   /// x86-64 code with names that begin so keeps no frame pointer, but its return address is always
   /// in the second word of its stack when it calls; empty: there is none.
   std::string_view small_frames = {};
+  /// A part of the name of the native function that interprets functions which have names in the
+  /// map; empty: there is none.
+  std::string_view interpreter = {};
 
   bool has_own_stacks() const noexcept { return !own_stack_message.empty(); }
 };
@@ -344,11 +348,20 @@ struct StartedNaming {
 };
 
 /// A row of the catalogue.
+/// How a running process can be asked to name its code.
+enum class NamingPort : std::uint8_t {
+  none,
+  jvm_attach,          ///< the JVM's attach protocol: writes one map each time it is asked
+  dotnet_diagnostics,  ///< .NET's diagnostic port: writes names from one request to another
+};
+
 struct RuntimeInfo {
   Runtime runtime = Runtime::unknown;
-  std::string_view id = {};       ///< as the author of names: "v8"
-  std::string_view process = {};  ///< name of its processes, if not `id`: "node"
-  std::string_view title = {};    ///< of the process, as the subject of a sentence: "Node.js"
+  std::string_view id = {};          ///< as the author of names: "v8"
+  std::string_view process = {};     ///< name of its processes, if not `id`: "node"
+  std::string_view title = {};       ///< of the process, as the subject of a sentence: "Node.js"
+  std::string_view frame_type = {};  ///< OpenTelemetry's word, if it has one: "v8js"
+  NamingPort port = NamingPort::none;
   NameGrammar names = {};
   ProcessSigns signs = {};
   MapSupport maps = {};

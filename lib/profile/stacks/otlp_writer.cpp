@@ -13,28 +13,15 @@ namespace {
 
 using namespace otlp;
 
-/// Values of the attribute profile.frame.type.
-/// Source: github.com/open-telemetry/semantic-conventions, model/profile.
-struct FrameType {
-  Runtime runtime;
-  std::string_view word;
-};
-constexpr std::array kFrameTypes = {
-    FrameType{Runtime::v8, "v8js"},       FrameType{Runtime::deno, "v8js"},
-    FrameType{Runtime::hotspot, "jvm"},   FrameType{Runtime::cpython, "cpython"},
-    FrameType{Runtime::dotnet, "dotnet"}, FrameType{Runtime::mono, "dotnet"},
-    FrameType{Runtime::erlang, "beam"},   FrameType{Runtime::php, "php"},
-    FrameType{Runtime::ruby, "ruby"},     FrameType{Runtime::luajit, "luajit"},
-};
-
-/// The conventions have no word for other runtimes, and allow others then.
+/// The value of the attribute profile.frame.type. The conventions have no word for some runtimes,
+/// and allow others then. Source: github.com/open-telemetry/semantic-conventions, model/profile.
 std::string_view frame_type_of(const FrameFunction& function) {
   if (function.kind == FrameKind::kernel) return "kernel";
   if (function.kind == FrameKind::native) return "native";
   if (function.kind != FrameKind::jit) return "";
   const Runtime runtime = decode_name(linker_name(function)).runtime;
-  const auto found = std::ranges::find(kFrameTypes, runtime, &FrameType::runtime);
-  if (found != kFrameTypes.end()) return found->word;
+  const std::string_view word = runtime_info(runtime).frame_type;
+  if (!word.empty()) return word;
   return runtime == Runtime::unknown ? "jit" : to_string(runtime);
 }
 
@@ -428,9 +415,7 @@ class OtlpWriter : public StackWriter {
       indices.push_back(attributes_.add({strings_.add("thread.id"), 0, thread.tid}));
     }
     if (thread.comm != 0) indices.push_back(attribute("thread.name", texts_[thread.comm]));
-    if (thread.doubts != 0) {
-      indices.push_back(attribute("perfmap.doubts", texts_[thread.doubts]));
-    }
+    if (thread.doubts != 0) indices.push_back(attribute("perfmap.doubts", texts_[thread.doubts]));
     return indices;
   }
 

@@ -190,6 +190,8 @@ TEST_CASE("stable_name() removes the numbers of a run and nothing else", "[names
       {"int32 [System.Linq.Expressions] dynamicClass::lambda_method12(object)[Optimized]",
        "int32 [System.Linq.Expressions] dynamicClass::lambda_method(object)[Optimized]"},
       {"tb-0x7f0eb0004000", "tb"},
+      {"guest-0x7ff22796ed8a", "guest"},
+      {"void com.x.My$Proxy12.run()", "void com.x.My$Proxy12.run()"},
       {"guest-0x400123", "guest-0x400123"},
       {"Loop 3 (f;/t.py:1-3~#12 FOR_ITER)", "Loop (f;/t.py:1-3~#12 FOR_ITER)"},
       {"bridge out of Guard 0x7f0eb0004000", "bridge out of Guard"},
