@@ -314,9 +314,7 @@ const FrameTable& MergedStacks::table() const noexcept { return state_->table; }
 
 StackProfile MergedStacks::profile() const {
   StackProfile profile = state_->about;
-  if (state_->recordings > 1) {
-    profile.title = std::to_string(state_->recordings) + " recordings";
-  }
+  if (state_->recordings > 1) profile.title = std::to_string(state_->recordings) + " recordings";
   profile.is_merged = true;
   profile.clock_ns = 0;
   profile.wall_ns = state_->span.is_empty() ? 0 : state_->span.first;
@@ -392,6 +390,15 @@ class Queue {
   bool has_failed_ = false;
 };
 
+/// Wakes those who wait if an exception ends it.
+struct Turn {
+  Queue& queue;
+  bool is_over = false;
+  ~Turn() {
+    if (!is_over) queue.fail();
+  }
+};
+
 }  // namespace
 
 void merge_in_order(std::size_t count, std::size_t threads,
@@ -399,19 +406,16 @@ void merge_in_order(std::size_t count, std::size_t threads,
                     const std::function<void(std::size_t i)>& done, MergedStacks& merged) {
   Queue queue(2 * std::max<std::size_t>(threads, 1), merged, done);
   parallel_for(count, threads, [&](std::size_t i) {
-    try {
-      queue.put(i, read(i));
-    } catch (...) {
-      queue.fail();
-      throw;
-    }
+    Turn turn{queue};
+    queue.put(i, read(i));
+    turn.is_over = true;
   });
 }
 
 namespace {
 
 Failure invalid(const std::string& why, std::uint64_t line = 0) {
-  return Failure(Error{Errc::invalid_argument, why, 0, {0, line, 0}});
+  return Failure(Error::invalid(why).at({0, line, 0}));
 }
 
 Result<ListedRecording> parse_line(std::string_view line) {
@@ -427,7 +431,7 @@ Result<ListedRecording> parse_line(std::string_view line) {
     end = line.find('\t');
     Result<RecordingLabel> label = parse_label(line.substr(0, end));
     if (!label) {
-      return invalid(label.error().message +
+      return invalid(label.error().message() +
                      " (after a tab, a list has labels; for paths with tabs: --null)");
     }
     one.labels.push_back(*std::move(label));
@@ -458,7 +462,7 @@ Result<std::vector<ListedRecording>> parse_recording_list(std::string_view text,
     if (line.empty()) continue;
     Result<ListedRecording> one =
         ends_with_nul ? ListedRecording{std::string(line)} : parse_line(line);
-    if (!one) return invalid(one.error().message, number);
+    if (!one) return invalid(one.error().message(), number);
     listed.push_back(*std::move(one));
   }
   return listed;

@@ -175,6 +175,7 @@ struct StackReader::State {
   FrameSymbolizer places;
   UnwindPool jobs;
   std::size_t chained = 0;  // frames in the callchains of these
+  bool is_stopped = false;  // by the visitor
   PendingStacks held;
   StackStatistics statistics;
   std::map<pid_t, StackCounts> counts;
@@ -282,7 +283,8 @@ void StackReader::State::take_sample(const RecordView& record) {
 void StackReader::State::visit_held(bool is_end,
                                     const std::function<void(const StackSample&)>& visit) {
   unwind();
-  for (auto stacks = held.release(is_end); !stacks.empty(); stacks = held.release(is_end)) {
+  for (auto stacks = held.release(is_end); !stacks.empty() && !is_stopped;
+       stacks = held.release(is_end)) {
     visit_stacks(stacks, visit);
   }
 }
@@ -313,6 +315,7 @@ void StackReader::State::visit_stacks(std::span<const RawStack> stacks,
     sample.was_stitched = stack.was_stitched;
     sample.frames = frames;
     visit(sample);
+    if (is_stopped) return;
   }
 }
 
@@ -328,7 +331,7 @@ void StackReader::State::finish() {
   failures.assign(all.errors().begin(), all.errors().end());
   if (clock.failure()) failures.push_back(*clock.failure());
   if (kernel.is_hidden()) {
-    failures.push_back({Errc::refused, kHiddenAddresses});
+    failures.push_back(Error::of(Reason::hidden_addresses, "/proc/kallsyms"));
   }
 }
 
@@ -343,10 +346,12 @@ std::span<const std::string> StackReader::without_lines() const noexcept {
   return state_->places.without_lines();
 }
 
+void StackReader::stop() noexcept { state_->is_stopped = true; }
+
 void StackReader::read(const std::function<void(const StackSample&)>& visit, Diagnostics& problems,
                        const std::function<void(std::uint64_t)>& progress) {
   State& state = *state_;
-  for (auto group = state.reader.next(problems); !group.empty();
+  for (auto group = state.reader.next(problems); !group.empty() && !state.is_stopped;
        group = state.reader.next(problems)) {
     for (const RecordView& record : group) {
       state.take(record);

@@ -172,6 +172,8 @@ class PERFMAP_API StackReader {
   /// calls `progress` with the number of bytes read. May be called once.
   void read(const std::function<void(const StackSample&)>& visit, Diagnostics& problems,
             const std::function<void(std::uint64_t)>& progress = {});
+  /// For `visit`: read() ends after the sample.
+  void stop() noexcept;
 
   /// Valid during and after read().
   const StackStatistics& statistics() const noexcept;
