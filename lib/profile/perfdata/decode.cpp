@@ -16,6 +16,17 @@ Cursor body_of(const RecordView& record) noexcept {
   return Cursor(body, order_of(record.is_swapped));
 }
 
+/// An event that `read` reads from the body of a record of that type; nothing if it is too short.
+template <class Event, class Read>
+std::optional<Event> decode_event(const RecordView& record, RecordType type, Read read) noexcept {
+  if (record.type != type) return std::nullopt;
+  Cursor body = body_of(record);
+  Event event;
+  event.time = record.time;
+  read(body, event);
+  return body.ok() ? std::optional(event) : std::nullopt;
+}
+
 void take_identity(Cursor& body, const RecordView& record, MmapEvent& event) noexcept {
   constexpr std::size_t kMaxBuildId = 20;
   if ((record.misc & misc_bit::kMmapBuildId) == 0) {
@@ -192,44 +203,32 @@ std::optional<MmapEvent> decode_mmap(const RecordView& record) noexcept {
 }
 
 std::optional<CommEvent> decode_comm(const RecordView& record) noexcept {
-  if (record.type != RecordType::comm) return std::nullopt;
-  Cursor body = body_of(record);
-  CommEvent event;
-  event.time = record.time;
-  event.pid = body.i32();
-  event.tid = body.i32();
-  event.comm = body.c_string();
-  event.exec = (record.misc & misc_bit::kCommExec) != 0;
-  if (!body.ok()) return std::nullopt;
-  return event;
+  return decode_event<CommEvent>(record, RecordType::comm, [&](Cursor& body, CommEvent& event) {
+    event.pid = body.i32();
+    event.tid = body.i32();
+    event.comm = body.c_string();
+    event.exec = (record.misc & misc_bit::kCommExec) != 0;
+  });
 }
 
 std::optional<ForkEvent> decode_fork(const RecordView& record) noexcept {
-  if (record.type != RecordType::fork) return std::nullopt;
-  Cursor body = body_of(record);
-  ForkEvent event;
-  event.time = record.time;
-  event.pid = body.i32();
-  event.parent = body.i32();
-  event.tid = body.i32();
-  event.parent_tid = body.i32();
-  event.lived_before = (record.misc & misc_bit::kForkExec) != 0;
-  body.skip(8);  // the time
-  if (!body.ok()) return std::nullopt;
-  return event;
+  return decode_event<ForkEvent>(record, RecordType::fork, [&](Cursor& body, ForkEvent& event) {
+    event.pid = body.i32();
+    event.parent = body.i32();
+    event.tid = body.i32();
+    event.parent_tid = body.i32();
+    event.lived_before = (record.misc & misc_bit::kForkExec) != 0;
+    body.skip(8);  // the time
+  });
 }
 
 std::optional<ExitEvent> decode_exit(const RecordView& record) noexcept {
-  if (record.type != RecordType::exit) return std::nullopt;
-  Cursor body = body_of(record);
-  ExitEvent event;
-  event.time = record.time;
-  event.pid = body.i32();
-  body.skip(4);  // the parent
-  event.tid = body.i32();
-  body.skip(4 + 8);
-  if (!body.ok()) return std::nullopt;
-  return event;
+  return decode_event<ExitEvent>(record, RecordType::exit, [](Cursor& body, ExitEvent& event) {
+    event.pid = body.i32();
+    body.skip(4);  // the parent
+    event.tid = body.i32();
+    body.skip(4 + 8);
+  });
 }
 
 std::optional<LostRecord> decode_lost(const RecordView& record) noexcept {
@@ -290,9 +289,7 @@ std::optional<DeferredCallchain> decode_deferred(const RecordView& record) noexc
 
 std::optional<RecordedSample> decode_sample(const RecordView& record,
                                             const RecordedEvent& event) noexcept {
-  if (record.type != RecordType::sample || record.bytes.size() < kRecordHeader) {
-    return std::nullopt;
-  }
+  if (record.type != RecordType::sample || record.bytes.size() < kRecordHeader) return std::nullopt;
   RecordedSample sample;
   sample.time = record.time;
   sample.event = record.event;

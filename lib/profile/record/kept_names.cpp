@@ -32,14 +32,7 @@ struct ProcessList {
     return found->second;
   }
   void on_mmap(const MmapEvent& event) { of(event.pid, event.time); }
-  void on_comm(const CommEvent& event) {
-    ProcessInfo& process = of(event.pid, event.time);
-    if (event.exec) {
-      process.began = ProcessBegin::executed;
-      process.since = event.time;
-    }
-    if (event.pid == event.tid) process.comm = event.comm;
-  }
+  void on_comm(const CommEvent& event) { of(event.pid, event.time).take(event); }
   void on_fork(const ForkEvent& event) {
     if (event.pid == event.parent) return;  // a thread
     ProcessInfo& process = of(event.pid, event.time);
@@ -69,10 +62,10 @@ Result<MapText> map_of_log(const std::string& path, pid_t pid, const RecordedUse
   const OpenPolicy kFile{
       .follow_link = false, .regular_only = true, .bounded = true, .one_name = true};
   const Result<Input> log = Input::open(path, kFile);
-  if (!log) return Failure(log.error());
+  if (!log) return failure(log);
   const uid_t owner = log->facts().uid;
   if (owner != ::geteuid() && !users.ran_as(pid, owner)) {
-    return Failure({Errc::refused, "cannot use " + path + ": it belongs to another user", 0, {}});
+    return Failure(Error::cannot("use", path, Reason::foreign_owner));
   }
   LoopProfile profile({});
   read_pypylog(*log, profile);
@@ -172,7 +165,7 @@ class Remover {
         left_.users == nullptr ? ProcessRights() : left_.users->rights(pid);
     const Result<void> done = rights.with([&]() -> Result<void> {
       if (::unlinkat(directory_.get(), name.c_str(), 0) == 0) return {};
-      return Failure(system_error("cannot remove " + path, errno));
+      return Failure(system_error("cannot remove", path, errno));
     });
     if (done) removed.paths.push_back(std::move(path));
   }
@@ -249,7 +242,7 @@ void NameKeeper::add(pid_t pid, const Input& input, bool is_dump) {
   const Result<void> written = directory_.write(file.name, input.text());
   if (!written) {
     failures_.push_back(written.error());
-    missing_.push_back({file.source, pid, written.error().message});
+    missing_.push_back({file.source, pid, written.error().message()});
     failed_.insert(key);
     return;
   }
@@ -271,7 +264,7 @@ void NameKeeper::refuse(std::span<const pid_t> writers, const Input& file, const
 void NameKeeper::lose(std::span<const pid_t> writers, const std::string& file,
                       const std::string& why) {
   for (const pid_t pid : writers) missing_.push_back({file, pid, why});
-  failures_.push_back({Errc::refused, "cannot use " + file + ": " + why, 0, {}});
+  failures_.push_back(Error::cannot("use", file, Reason::unsuitable, why));
 }
 
 std::size_t NameKeeper::add_logs(const std::string& written, std::span<const ProcessInfo> processes,
@@ -289,11 +282,10 @@ std::size_t NameKeeper::add_logs(const std::string& written, std::span<const Pro
       const Result<MapText> map = map_of_log(source, process.pid, users);
       if (!map && map.error().code == Errc::not_found) continue;
       KeptFile file{.name = kMapName.of(process.pid), .source = source, .pid = process.pid};
-      const Result<void> copied =
-          map ? directory_.write(file.name, map->text) : Failure(map.error());
+      const Result<void> copied = map ? directory_.write(file.name, map->text) : failure(map);
       if (!copied) {
         failures_.push_back(copied.error());
-        missing_.push_back({source, process.pid, copied.error().message});
+        missing_.push_back({source, process.pid, copied.error().message()});
         continue;
       }
       file.size = map->text.size();

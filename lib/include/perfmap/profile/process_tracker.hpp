@@ -101,6 +101,14 @@ struct ProcessInfo {
   std::uint64_t until = 0;        ///< time of its end; ProcessTracker::kNow: still running
   std::uint64_t start_ticks = 0;  ///< field 22 of /proc/PID/stat; 0 if not read
   std::string comm;
+
+  void take(const CommEvent& event) {
+    if (event.exec) {
+      began = ProcessBegin::executed;
+      since = event.time;
+    }
+    if (event.pid == event.tid) comm = event.comm;
+  }
 };
 
 /// The result of import().
