@@ -34,8 +34,6 @@ class RecordWriter {
   void load_members(const JitRecord& record, const LoadRecord& load);
 
  private:
-  void number(std::string_view key, std::uint64_t value) { json_.member(key, value); }
-  void address(std::string_view key, Address value) { json_.address(key, value); }
   void bytes(std::string_view key, std::string_view value) {
     if (value.empty()) return;
     json_.base64(key, value);
@@ -60,16 +58,16 @@ void RecordWriter::time(const JitRecord& record) {
 
 void RecordWriter::load_members(const JitRecord& record, const LoadRecord& load) {
   json_.name_members(load.name);
-  number("offset", record.offset);
+  json_.member("offset", record.offset);
   time(record);
-  number("pid", load.pid);
-  number("tid", load.tid);
-  number("index", load.code_index);
+  json_.member("pid", load.pid);
+  json_.member("tid", load.tid);
+  json_.member("index", load.code_index);
 }
 
 void RecordWriter::begin_line(Address where, std::int32_t line, std::int32_t column) {
   json_.begin_object();
-  address("address", where);
+  json_.address("address", where);
   json_.integer("line", line);
   json_.integer("column", column);
 }
@@ -77,31 +75,27 @@ void RecordWriter::begin_line(Address where, std::int32_t line, std::int32_t col
 void RecordWriter::lines(const JitRecord& record) {
   const std::vector<CodeLine> lines = details_.lines(record.offset);
   if (lines.empty()) return;
-  json_.begin_array("lines");
-  for (const CodeLine& line : lines) {
+  json_.list("lines", lines, [&](const CodeLine& line) {
     begin_line(line.address, line.line, line.column);
     json_.text_members("file", line.file);
     json_.end_object();
-  }
-  json_.end_array();
+  });
 }
 
 bool RecordWriter::entry(const JitRecord& record) {
   const auto load = decode_load(record);
   if (!load) return false;
   json_.begin_object();
-  address("start", load->range.begin);
+  json_.address("start", load->range.begin);
   // If the record has less code than it states, "body" holds the stated size.
-  number("size", has_odd_sizes(record) ? load->code.size() : load->code_size);
+  json_.member("size", has_odd_sizes(record) ? load->code.size() : load->code_size);
   load_members(record, *load);
-  if (load->vma != load->range.begin) address("vma", load->vma);
+  if (load->vma != load->range.begin) json_.address("vma", load->vma);
   if (with_code_) bytes("code", load->code);
   bytes("padding", load->padding);
   lines(record);
   // Code left out by the producer differs from code left out by this command.
-  if (load->code.empty() && load->code_size != 0) {
-    json_.boolean("has_code", false);
-  }
+  if (load->code.empty() && load->code_size != 0) json_.boolean("has_code", false);
   if (with_code_ && !says_all(record)) bytes("body", record.bytes.substr(JitRecord::kPrefix));
   json_.end_object();
   return true;
@@ -131,8 +125,7 @@ bool RecordWriter::says_all(const JitRecord& record) {
 }
 
 void RecordWriter::raw_lines(const std::vector<LineRecord>& lines) {
-  json_.begin_array("lines");
-  for (const LineRecord& line : lines) {
+  json_.list("lines", lines, [&](const LineRecord& line) {
     begin_line(line.address, line.line, line.column);
     if (line.file_repeats) {
       json_.boolean("file_repeats", true);
@@ -140,28 +133,27 @@ void RecordWriter::raw_lines(const std::vector<LineRecord>& lines) {
       json_.text_members("file", line.file);
     }
     json_.end_object();
-  }
-  json_.end_array();
+  });
 }
 
 void RecordWriter::fields_of(const JitRecord& record) {
   if (const auto move = decode_move(record)) {
-    number("pid", move->pid);
-    number("tid", move->tid);
-    address("vma", move->vma);
-    address("old_start", move->old_address);
-    address("start", move->range.begin);
-    number("size", move->code_size);
-    number("index", move->code_index);
+    json_.member("pid", move->pid);
+    json_.member("tid", move->tid);
+    json_.address("vma", move->vma);
+    json_.address("old_start", move->old_address);
+    json_.address("start", move->range.begin);
+    json_.member("size", move->code_size);
+    json_.member("index", move->code_index);
   } else if (const auto info = decode_debug_info(record)) {
     std::string_view padding;
-    address("start", info->code_address);
+    json_.address("start", info->code_address);
     if (const auto lines = decode_lines(record, &padding)) raw_lines(*lines);
     bytes("padding", padding);
   } else if (const auto unwinding = decode_unwinding(record)) {
     bytes("eh_frame", unwinding->eh_frame);
     bytes("eh_frame_hdr", unwinding->eh_frame_hdr);
-    number("mapped_size", unwinding->mapped_size);
+    json_.member("mapped_size", unwinding->mapped_size);
     json_.boolean("header_first", unwinding->header_first);
     bytes("padding", unwinding->padding);
   }
@@ -171,8 +163,8 @@ void RecordWriter::other(const JitRecord& record) {
   const std::string_view kind = to_string(static_cast<JitRecordKind>(record.id));
   json_.begin_object();
   json_.member("kind", kind.empty() ? "unknown" : kind);
-  if (kind.empty()) number("id", record.id);
-  number("offset", record.offset);
+  if (kind.empty()) json_.member("id", record.id);
+  json_.member("offset", record.offset);
   time(record);
   fields_of(record);
   if (!says_all(record)) {  // an empty body states that there are no bytes, not even fields
@@ -469,7 +461,7 @@ class DocumentWalk {
 };
 
 Failure failure(std::string why, std::string_view json, std::size_t offset) {
-  return Failure({Errc::bad_format, std::move(why), 0, locate(json, offset)});
+  return Failure(Error::bad_format(std::move(why)).at(locate(json, offset)));
 }
 
 Result<JitdumpBytes> from_document(std::string_view json, std::uint64_t max_bytes) {
@@ -515,22 +507,17 @@ Result<JitdumpBytes> from_lines(std::string_view json, std::uint64_t max_bytes) 
 }
 
 void write_header(JsonWriter& json, const Jitdump& dump) {
-  const auto number = [&json](std::string_view key, std::uint64_t value) {
-    json.member(key, value);
-  };
   const JitdumpHeader header = dump.header().value_or(JitdumpHeader());
   json.begin_object("header");
   json.member("order", header.order == std::endian::little ? "little" : "big");
-  number("version", header.version);
-  number("total_size", header.total_size);
-  number("machine", header.elf_mach);
-  number("pad1", header.pad1);
-  number("pid", header.pid);
-  number("timestamp", header.timestamp);
-  number("flags", header.flags);
-  if (!dump.header_extra().empty()) {
-    json.base64("extra", dump.header_extra());
-  }
+  json.member("version", header.version);
+  json.member("total_size", header.total_size);
+  json.member("machine", header.elf_mach);
+  json.member("pad1", header.pad1);
+  json.member("pid", header.pid);
+  json.member("timestamp", header.timestamp);
+  json.member("flags", header.flags);
+  if (!dump.header_extra().empty()) json.base64("extra", dump.header_extra());
   json.end_object();
 }
 
@@ -544,9 +531,8 @@ void write_beginning(JsonWriter& json, const Jitdump& dump) {
 }
 
 void write_ending(JsonWriter& json, const Diagnostics& problems) {
-  json.begin_array("problems");
-  for (const Diagnostic& problem : problems.items()) write_problem(json, problem);
-  json.end_array();
+  json.list("problems", problems.items(),
+            [&](const Diagnostic& problem) { write_problem(json, problem); });
   json.end_object();
   json.newline();
 }

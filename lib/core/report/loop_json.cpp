@@ -60,13 +60,11 @@ class LoopsJson {
   /// An array of objects with the members that `write` writes.
   template <class Items, class Write>
   void objects(std::string_view key, const Items& items, Write write) {
-    json_.begin_array(key);
-    for (const auto& item : items) {
+    json_.list(key, items, [&](const auto& item) {
       json_.begin_object();
       write(item);
       json_.end_object();
-    }
-    json_.end_array();
+    });
   }
 
   void measures(const LoopRow& row) {

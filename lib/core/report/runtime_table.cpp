@@ -38,11 +38,6 @@ std::string field(std::string_view key, std::string_view value) {
   return text + std::string(value) + "\n";
 }
 
-void text_or_null(JsonWriter& json, std::string_view key, std::string_view value) {
-  json.key(key);
-  value.empty() ? json.null() : json.string(value);
-}
-
 }  // namespace
 
 void write_runtimes_text(OutputFile& out) {
@@ -71,11 +66,11 @@ void write_runtimes_json(OutputFile& out) {
     json.begin_object();
     json.member("name", row[0]);
     json.member("since", row[1]);
-    text_or_null(json, "tested", row[2]);
+    json.text_or_null("tested", row[2]);
     json.member("writes", row[3]);
-    text_or_null(json, "start", row[4]);
+    json.text_or_null("start", row[4]);
     json.member("names", row[5]);
-    text_or_null(json, "recorded", row[6]);
+    json.text_or_null("recorded", row[6]);
     json.end_object();
   }
   json.newline();

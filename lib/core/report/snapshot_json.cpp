@@ -17,9 +17,7 @@ void write_number(JsonWriter& json, std::string_view key, std::uint64_t value) {
 }
 
 void write_pids(JsonWriter& json, std::string_view key, const std::vector<pid_t>& pids) {
-  json.begin_array(key);
-  for (const pid_t pid : pids) json.number(static_cast<std::uint64_t>(pid));
-  json.end_array();
+  json.list(key, pids, [&](const pid_t pid) { json.number(static_cast<std::uint64_t>(pid)); });
 }
 
 /// File times; never before 1970.
@@ -37,9 +35,7 @@ void write_module(JsonWriter& json, const SnapshotModule& module) {
     json.string(hex_of_bytes(module.build_id));
   }
   write_number(json, "size", module.size);
-  if (module.was_deleted) {
-    json.boolean("deleted", true);
-  }
+  if (module.was_deleted) json.boolean("deleted", true);
   json.end_object();
   json.newline();
 }
@@ -205,17 +201,14 @@ void write_manifest(const SnapshotManifest& manifest, OutputFile& out) {
   json.begin_object();
   json.member("schema", "perfmap.snapshot/1");
   write_process(json, manifest);
-  json.begin_array("files");
-  for (const SnapshotFile& file : manifest.files) write_file(json, file);
-  json.end_array();
+  json.list("files", manifest.files, [&](const SnapshotFile& file) { write_file(json, file); });
   json.newline();
   json.begin_array("left_out");
   for (const std::string& why : manifest.left_out) json.string(why);
   json.end_array();
   json.newline();
-  json.begin_array("modules");
-  for (const SnapshotModule& module : manifest.modules) write_module(json, module);
-  json.end_array();
+  json.list("modules", manifest.modules,
+            [&](const SnapshotModule& module) { write_module(json, module); });
   json.end_object();
   json.newline();
 }
@@ -233,12 +226,12 @@ Result<SnapshotManifest> parse_manifest(std::string_view json) {
     if (list == "files") read_file(one, reading);
   };
   const Result<Json> document = read_description(json, "perfmap.snapshot/1", kMembers, take);
-  if (!document) return Failure(document.error());
+  if (!document) return failure(document);
   read_process(*document, reading);
   Fields lists(*document);
   for (const char* const key : {"modules", "files"}) lists.objects(key);
   reading.settle(lists);
-  if (!reading.problem.empty()) return Failure({Errc::bad_format, reading.problem});
+  if (!reading.problem.empty()) return Failure(Error::bad_format(reading.problem));
   return std::move(reading.manifest);
 }
 

@@ -65,6 +65,13 @@ class PERFMAP_API JsonWriter {
     key(name);
     begin_array();
   }
+  /// An array with what `write` writes for each item.
+  template <class Items, class Write>
+  void list(std::string_view name, Items&& items, Write write) {
+    begin_array(name);
+    for (auto&& one : items) write(one);
+    end_array();
+  }
   void integer(std::string_view name, std::int64_t value) {
     key(name);
     integer(value);
@@ -88,6 +95,11 @@ class PERFMAP_API JsonWriter {
   void address(std::string_view name, Address value) {
     key(name);
     address(value);
+  }
+
+  /// The text, or null if it is empty.
+  void text_or_null(std::string_view name, std::string_view bytes) {
+    bytes.empty() ? null(name) : member(name, bytes);
   }
 
   /// The members "name" and, if the bytes are not UTF-8, "name_bytes" (base64 of them).

@@ -126,16 +126,9 @@ std::string process_text(const RecordedProcessState& process) {
 
 // JSON.
 
-void text_or_null(JsonWriter& json, std::string_view key, std::string_view value) {
-  json.key(key);
-  value.empty() ? json.null() : json.string(value);
-}
-
 template <class Items, class Write>
 void write_list(JsonWriter& json, std::string_view key, const Items& items, Write&& write) {
-  json.begin_array(key);
-  for (const auto& one : items) write(json, one);
-  json.end_array();
+  json.list(key, items, [&](const auto& one) { write(json, one); });
 }
 
 void write_memory_json(JsonWriter& json, const JitMemory& memory) {
@@ -150,14 +143,14 @@ void write_memory_json(JsonWriter& json, const JitMemory& memory) {
 void write_looked_for_json(JsonWriter& json, const LookedFor& file) {
   json.begin_object();
   json.member("kind", file.is_dump ? "jitdump" : "perf-map");
-  text_or_null(json, "path", file.path);
+  json.text_or_null("path", file.path);
   json.member("our_path", file.our_path);
   json.member("fate", to_string(file.fate));
   json.member("why", file.why);
   json.member("entries", file.entries);
   if (file.is_dump) {
     json.boolean("marker", file.has_marker);
-    text_or_null(json, "damage", file.damage);
+    json.text_or_null("damage", file.damage);
   }
   if (file.inherited_from != 0) {
     json.member("inherited_from", static_cast<std::uint64_t>(file.inherited_from));
@@ -175,7 +168,7 @@ void write_finding_json(JsonWriter& json, const DoctorFinding& finding, std::opt
     *pid == 0 ? json.null() : json.number(static_cast<std::uint64_t>(std::max(*pid, 0)));
   }
   json.member("message", finding.message);
-  text_or_null(json, "fix", finding.fix);
+  json.text_or_null("fix", finding.fix);
   json.end_object();
 }
 
@@ -190,8 +183,8 @@ void write_counts(JsonWriter& json, const StackCounts& counts) {
 
 void write_ended(JsonWriter& json, const EndedStacks& ends) {
   json.begin_object();
-  text_or_null(json, "module", ends.module);
-  text_or_null(json, "function", ends.function);
+  json.text_or_null("module", ends.module);
+  json.text_or_null("function", ends.function);
   json.member("kind", to_string(ends.kind));
   json.member("no_info", ends.no_info);
   json.member("bad_memory", ends.bad_memory);
@@ -205,14 +198,12 @@ void write_process(JsonWriter& json, const RecordedProcessState& process) {
   json.begin_object();
   json.member("pid", static_cast<std::uint64_t>(std::max(process.counts.pid, 0)));
   json.member("comm", process.counts.comm);
-  text_or_null(json, "runtime", process_word(process.runtime));
+  json.text_or_null("runtime", process_word(process.runtime));
   write_counts(json, process.counts);
   json.member("jit_frames", process.jit_frames);
   json.member("unnamed_jit_frames", process.unnamed_jit);
   write_list(json, "looked_for", process.looked_for, write_looked_for_json);
-  if (!process.knows_parents) {
-    json.boolean("parents_known", false);
-  }
+  if (!process.knows_parents) json.boolean("parents_known", false);
   write_list(json, "early_ends", process.ended, write_ended);
   json.end_object();
 }
@@ -250,9 +241,9 @@ void write_doctor_json(OutputFile& out, const Diagnosis& diagnosis) {
   json.member("pid", static_cast<std::uint64_t>(diagnosis.pid));
   json.member("comm", diagnosis.comm);
   json.member("uid", diagnosis.uid);
-  text_or_null(json, "runtime", process_word(diagnosis.runtime));
-  text_or_null(json, "runtime_version", diagnosis.runtime_version);
-  text_or_null(json, "evidence", diagnosis.evidence);
+  json.text_or_null("runtime", process_word(diagnosis.runtime));
+  json.text_or_null("runtime_version", diagnosis.runtime_version);
+  json.text_or_null("evidence", diagnosis.evidence);
   write_memory_json(json, diagnosis.memory);
   write_list(json, "looked_for", diagnosis.looked_for, write_looked_for_json);
   write_list(json, "findings", diagnosis.findings,

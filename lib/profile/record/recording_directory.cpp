@@ -20,16 +20,14 @@ namespace perfmap {
 namespace {
 
 Error refusal(const std::string& path, const std::string& why) {
-  return {Errc::refused, "cannot create " + path + ": " + why, 0, {}};
+  return Error::cannot("create", path, Reason::unsuitable, why);
 }
 
 /// Whether a directory is there already that can be used: empty, and ours.
 Result<bool> is_usable(const OutputPlace& place, const std::string& path) {
   const struct stat* const there = place.existing();
   if (there == nullptr) return false;
-  if (!S_ISDIR(there->st_mode)) {
-    return Failure(refusal(path, "it exists and is not a directory"));
-  }
+  if (!S_ISDIR(there->st_mode)) return Failure(refusal(path, "it exists and is not a directory"));
   if (there->st_uid != ::geteuid()) return Failure(refusal(path, "it belongs to another user"));
   std::error_code error;
   if (!std::filesystem::is_empty(path, error) || error) {
@@ -41,7 +39,7 @@ Result<bool> is_usable(const OutputPlace& place, const std::string& path) {
 Result<std::string> absolute_path(const std::string& path) {
   std::array<char, PATH_MAX> real = {};
   if (::realpath(path.c_str(), real.data()) != nullptr) return std::string(real.data());
-  return Failure(system_error("cannot open " + path, errno));
+  return Failure(system_error("cannot open", path, errno));
 }
 
 /// Of this process's descriptor, for other processes, too; empty without /proc, and where those of
@@ -101,24 +99,24 @@ Result<RecordingDirectory> RecordingDirectory::create(const std::string& path) {
   std::string name = path.substr(0, path.find_last_not_of('/') + 1);
   if (name.empty()) return Failure(refusal(path, "the name of the directory is empty"));
   Result<OutputPlace> place = OutputPlace::find(name, OutputPlace::Last::kept);
-  if (!place) return Failure(place.error());
+  if (!place) return failure(place);
   const Result<bool> usable = is_usable(*place, name);
-  if (!usable) return Failure(usable.error());
+  if (!usable) return failure(usable);
   if (!*usable && ::mkdirat(place->directory(), place->name().c_str(), 0700) != 0) {
-    return Failure(system_error("cannot create " + name, errno));
+    return Failure(system_error("cannot create", name, errno));
   }
   constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
   Descriptor made(::openat(place->directory(), place->name().c_str(), kFlags));
   Result<std::string> absolute = absolute_path(name);
-  if (!made.is_open()) return Failure(system_error("cannot open " + name, errno));
-  if (!absolute) return Failure(absolute.error());
+  if (!made.is_open()) return Failure(system_error("cannot open", name, errno));
+  if (!absolute) return failure(absolute);
   auto held = std::make_shared<Held>(Held{*std::move(place), std::move(made), !*usable});
   held->path = path_of_descriptor(held->directory.get());
   if (held->path.empty()) held->path = *absolute;
   RecordingDirectory directory(*std::move(absolute), std::move(held));
   // perf writes to it. A second recording that was started meanwhile finds it.
   Result<void> taken = directory.write(std::string(kRecordingName), "");
-  if (!taken) return Failure(std::move(taken.error()));
+  if (!taken) return failure(taken);
   return directory;
 }
 
@@ -134,11 +132,8 @@ Result<void> RecordingDirectory::check() const {
     return {};
   }
   const Result<std::string> now = absolute_path(held_->path);
-  return Failure({Errc::refused,
-                  path_ + " is no longer the directory that was made" +
-                      (now && *now != path_ ? ": the recording is in " + *now : ""),
-                  0,
-                  {}});
+  return Failure(Error::refused(path_ + " is no longer the directory that was made" +
+                                (now && *now != path_ ? ": the recording is in " + *now : "")));
 }
 
 Result<void> RecordingDirectory::write(const std::string& name, std::string_view bytes) const {
@@ -150,7 +145,7 @@ Result<void> RecordingDirectory::write(const std::string& name,
   const std::string path = path_ + "/" + name;
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   const Descriptor file(::openat(descriptor(), name.c_str(), kFlags, 0600));
-  if (!file.is_open()) return Failure(system_error("cannot write " + path, errno));
+  if (!file.is_open()) return Failure(system_error("cannot write", path, errno));
   OutputFile out = OutputFile::to_descriptor(file.get(), path);
   fill(out);
   Result<void> written = out.flush();
@@ -173,7 +168,7 @@ Result<void> RecordingDirectory::remove(std::span<const std::string> files) cons
   if (!held_->was_made) return {};
   if (const Result<void> same = check(); !same) return same;
   if (::unlinkat(place.directory(), place.name().c_str(), AT_REMOVEDIR) == 0) return {};
-  return Failure(system_error("cannot remove " + path_, errno));
+  return Failure(system_error("cannot remove", path_, errno));
 }
 
 namespace {
@@ -184,9 +179,7 @@ void write_members(OutputFile& out, const RecordingManifest& manifest,
   json.begin_object();
   json.member("schema", "perfmap.recording/1");
   write_texts(json, "command", manifest.command);
-  json.begin_array("pids");
-  for (const pid_t pid : manifest.pids) json.integer(pid);
-  json.end_array();
+  json.list("pids", manifest.pids, [&](const pid_t pid) { json.integer(pid); });
   write_texts(json, "perf", manifest.perf);
   json.integer("exit_status", manifest.exit_status);
   json.begin_object("variables");
@@ -194,15 +187,10 @@ void write_members(OutputFile& out, const RecordingManifest& manifest,
     json.member(variable.name, variable.value);
   }
   json.end_object();
-  json.begin_array("files");
-  for (const KeptFile& file : files) write_file(json, file);
-  json.end_array();
-  json.begin_array("missing");
-  for (const MissingFile& file : manifest.missing) write_missing(json, file);
-  json.end_array();
-  json.begin_array("modules");
-  for (const RecordedModule& module : modules) write_module(json, module);
-  json.end_array();
+  json.list("files", files, [&](const KeptFile& file) { write_file(json, file); });
+  json.list("missing", manifest.missing,
+            [&](const MissingFile& file) { write_missing(json, file); });
+  json.list("modules", modules, [&](const RecordedModule& module) { write_module(json, module); });
   json.end_object();
   json.newline();
 }

@@ -57,7 +57,7 @@ constexpr double kMaxNameless = 0.05;
 /// No greater growth is looked for, as a share of the baseline's total.
 constexpr double kMaxGrowth = 1000;
 
-Error invalid(std::string why) { return {Errc::invalid_argument, std::move(why)}; }
+Error invalid(std::string why) { return Error::invalid(std::move(why)); }
 
 Error no_samples(const ProfileReport& report) {
   return invalid(report.profile().title + " has no samples that pass the filters");
@@ -575,11 +575,11 @@ class NameSearch {
   };
 
   static Error without_names(const NamelessModule& module) {
-    return {Errc::unsupported,
-            std::string(module.recording) + " has no names for " + std::string(module.module) +
-                ", which has " + ppm_text(module.share_ppm) +
-                " of its samples: the file was built again or removed after the recording, which "
-                "has no copy of it (--symfs DIR finds files below DIR)"};
+    return Error::unsupported(
+        std::string(module.recording) + " has no names for " + std::string(module.module) +
+        ", which has " + ppm_text(module.share_ppm) +
+        " of its samples: the file was built again or removed after the recording, which "
+        "has no copy of it (--symfs DIR finds files below DIR)");
   }
 
   std::map<std::string_view, Module> modules_;
@@ -598,7 +598,7 @@ Result<void> check_names(const Sides& sides, bool totals) {
     for (const NamedShares& other : after) {
       auto lost = one.lost_since(other);
       if (!lost) lost = other.lost_since(one);
-      if (lost) return Failure(Error{Errc::unsupported, *std::move(lost)});
+      if (lost) return Failure(Error::unsupported(*std::move(lost)));
     }
   }
   return {};
@@ -609,21 +609,21 @@ Result<Sides> normalized(Reports baselines, Reports reports, const ComparisonOpt
   std::vector<const ProfileReport*> all(baselines.begin(), baselines.end());
   all.insert(all.end(), reports.begin(), reports.end());
   const auto events = common_events(all);
-  if (!events) return Failure(events.error());
+  if (!events) return failure(events);
   Sides sides;
   NameSearch names;
   for (std::size_t i = 0; i < all.size(); ++i) {
     Measured recording{all[i], (*events)[i]};
     if (recording.event.total.samples == 0) return Failure(no_samples(*all[i]));
     const Result<double> factor = factor_of(recording, options);
-    if (!factor) return Failure(factor.error());
+    if (!factor) return failure(factor);
     recording.noise = {*factor, kind_of(options.normalize)};
     names.add(recording);
     (i < baselines.size() ? sides.before : sides.after).push_back(recording);
   }
   Result<void> named = names.finish(sides);
   if (named) named = check_names(sides, options.totals);
-  if (!named) return Failure(named.error());
+  if (!named) return failure(named);
   return sides;
 }
 
@@ -746,7 +746,7 @@ Result<Normalization> normalize_reports(const ProfileReport& baseline, const Pro
                                         const ComparisonOptions& options) {
   const std::array all = {&baseline, &report};
   const Result<Sides> sides = normalized(Reports(all).first(1), Reports(all).subspan(1), options);
-  if (!sides) return Failure(sides.error());
+  if (!sides) return failure(sides);
   const Measured& before = sides->before.front();
   const Measured& after = sides->after.front();
   const double whole = Values(*sides, totals_of(*sides)).before.mean;
@@ -793,7 +793,7 @@ Change Normalization::change(std::uint64_t old_samples, std::uint64_t new_sample
 Result<ReportComparison> compare_reports(Reports baselines, Reports reports,
                                          const ComparisonOptions& options) {
   Result<Sides> sides = normalized(baselines, reports, options);
-  if (!sides) return Failure(std::move(sides.error()));
+  if (!sides) return failure(sides);
   ReportComparison comparison{about(sides->before), about(sides->after)};
   comparison.normalize = options.normalize;
   comparison.function = options.function;
@@ -965,9 +965,7 @@ void write_comparison_text(const ReportComparison& comparison, OutputFile& out, 
   out.write("total of " + name + ": " + quantity(comparison, comparison.before, "before") + ", " +
             quantity(comparison, comparison.after, "now") + ", " +
             signed_percent(total.change_ppm) + ", " + sureness(comparison) + "\n");
-  if (comparison.totals) {
-    out.write("samples in a function and in what it called are compared\n");
-  }
+  if (comparison.totals) out.write("samples in a function and in what it called are compared\n");
   if (comparison.functions.empty()) {
     out.write("no change was found in " + counted(comparison.compared, "function") + "\n");
   } else {
@@ -1018,17 +1016,14 @@ void write_comparison_json(const ReportComparison& comparison, OutputFile& out) 
   json.member("least_total_ppm", comparison.least_total_ppm);
   json.member("least_function_ppm", comparison.least_function_ppm);
   json.member("least_large_function_ppm", comparison.least_large_function_ppm);
-  json.begin_array("compared_as_a_whole");
-  for (const NamelessModule& module : comparison.nameless) {
+  json.list("compared_as_a_whole", comparison.nameless, [&](const NamelessModule& module) {
     json.begin_object();
     json.text_members("module", module.module);
     json.text_members("without_names_in", module.recording);
     json.member("share_ppm", module.share_ppm);
     json.end_object();
-  }
-  json.end_array();
-  json.begin_array("functions");
-  for (const ComparedFunction& function : comparison.functions) {
+  });
+  json.list("functions", comparison.functions, [&](const ComparedFunction& function) {
     json.newline();
     json.begin_object();
     json.name_members(function.name);
@@ -1037,8 +1032,7 @@ void write_comparison_json(const ReportComparison& comparison, OutputFile& out) 
     if (function.functions > 1) json.member("functions", function.functions);
     write_change_json(function, json);
     json.end_object();
-  }
-  json.end_array();
+  });
   json.end_object();
   json.newline();
 }

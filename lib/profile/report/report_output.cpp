@@ -49,9 +49,7 @@ std::string upper(std::string_view word) {
 std::string suffix_of(std::string_view name, std::string_view module, FrameKind kind,
                       const std::vector<std::string_view>& tiers) {
   std::string text;
-  for (const std::string_view tier : tiers) {
-    text.append(text.empty() ? "" : ", ").append(tier);
-  }
+  for (const std::string_view tier : tiers) text.append(text.empty() ? "" : ", ").append(tier);
   if (text.empty()) text = base_name(module);
   if (text.empty() && kind == FrameKind::jit) text = "jit";
   if (text.empty()) return text;
@@ -324,12 +322,8 @@ void write_samples_json(const ReportRow& row, ReportBy by, const ReportCounts& a
                         JsonWriter& json) {
   json.begin_object();
   json.name_members(row.name);
-  if (by != ReportBy::label) {
-    json.integer("pid", row.pid);
-  }
-  if (by == ReportBy::thread) {
-    json.integer("tid", row.tid);
-  }
+  if (by != ReportBy::label) json.integer("pid", row.pid);
+  if (by == ReportBy::thread) json.integer("tid", row.tid);
   write_counts_json("self", row.self, all, json);
   write_counts_json("total", row.total, all, json);
   json.end_object();
@@ -461,9 +455,8 @@ void write_report_json(const ProfileReport& report, const ReportOutput& output, 
   json.member("by", to_string(report.options().by));
   if (!report.options().label.empty()) json.text_members("label", report.options().label);
   json.member("order", output.order == ProfileReport::Order::self ? "self" : "total");
-  json.begin_array("events");
-  for (const Event& event : report.events()) write_event_json(report, event, output, json);
-  json.end_array();
+  json.list("events", report.events(),
+            [&](const Event& event) { write_event_json(report, event, output, json); });
   json.end_object();
   json.newline();
 }

@@ -245,16 +245,14 @@ void StackComparison::State::write_lines(const CommonStacks& stacks,
     json.member("new_samples", stack.after);
     json.integer("change_ppm", normalization.change_ppm(stack.before, stack.after));
     json.member("change", to_string(normalization.change(stack.before, stack.after)));
-    json.begin_array("frames");
-    for (const StackFrame& frame : stack.frames) {
+    json.list("frames", stack.frames, [&](const StackFrame& frame) {
       const FrameFunction& function = stacks.table.function_of(frame.place);
       json.begin_object();
       json.name_members(shown_name(function));
       json.member("kind", to_string(function.kind));
       if (!function.module.empty()) json.text_members("module", function.module);
       json.end_object();
-    }
-    json.end_array();
+    });
     json.end_object();
     json.newline();
   });
@@ -263,8 +261,8 @@ void StackComparison::State::write_lines(const CommonStacks& stacks,
 Result<void> StackComparison::write(StackFormat format, const Normalization& normalization,
                                     std::string_view exporter, OutputFile& out) const {
   if (!supports(format)) {
-    return Failure(Error{Errc::invalid_argument, std::string(to_string(format)) +
-                                                     " has no place for two counts of a stack"});
+    return Failure(
+        Error::invalid(std::string(to_string(format)) + " has no place for two counts of a stack"));
   }
   const CommonStacks stacks = state_->common(normalization);
   if (format == StackFormat::jsonl) {

@@ -154,11 +154,9 @@ class ChromeWriter : public StackWriter {
     json_.member("s", "t");
     json_.begin_object("args");
     json_.member("period", sample.period);
-    json_.begin_array("stack");
-    for (const StackFrame& frame : sample.frames) {
+    json_.list("stack", sample.frames, [&](const StackFrame& frame) {
       json_.string(shown_name(frames_.function(frames_.of_place(frame.place))));
-    }
-    json_.end_array();
+    });
     json_.end_object();
     json_.end_object();
   }

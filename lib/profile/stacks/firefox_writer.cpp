@@ -227,12 +227,7 @@ void FirefoxTables::write_libs(JsonWriter& json, std::string_view arch) const {
     text("debugName", base_name(path));
     text("debugPath", path);
     text("breakpadId", breakpad_id(build_id));
-    json.key("codeId");
-    if (build_id.empty()) {
-      json.null();
-    } else {
-      json.string(build_id);
-    }
+    json.text_or_null("codeId", build_id);
     text("arch", arch);
     json.end_object();
   }
@@ -431,9 +426,7 @@ class FirefoxWriter : public StackWriter {
 
   template <class T, class Write>
   void column(std::string_view key, const std::vector<T>& values, Write write) {
-    json_.begin_array(key);
-    for (const T value : values) write(value);
-    json_.end_array();
+    json_.list(key, values, [&](const T value) { write(value); });
   }
 
   WriterInput input_;

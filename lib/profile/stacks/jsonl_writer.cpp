@@ -26,9 +26,7 @@ class JsonlWriter : public StackWriter {
     json_.member("event", event_of(input_.profile, sample).name);
     json_.member("period", sample.period);
     json_.member("end", to_string(sample.end));
-    json_.begin_array("frames");
-    for (const StackFrame& frame : sample.frames) write_frame(frame);
-    json_.end_array();
+    json_.list("frames", sample.frames, [&](const StackFrame& frame) { write_frame(frame); });
     json_.end_object();
     json_.newline();
   }
@@ -47,21 +45,13 @@ class JsonlWriter : public StackWriter {
     json_.begin_object("labels");
     for (const StackLabel& label : sample.labels) json_.member(label.key, label.value);
     json_.end_object();
-    json_.begin_array("frames");
-    for (const StackFrame& frame : sample.frames) write_merged_frame(frame);
-    json_.end_array();
+    json_.list("frames", sample.frames,
+               [&](const StackFrame& frame) { write_merged_frame(frame); });
     json_.end_object();
     json_.newline();
   }
 
-  void write_name(const FrameFunction& function) {
-    json_.key("name");
-    if (function.name.empty()) {
-      json_.null();
-    } else {
-      json_.string(function.name);
-    }
-  }
+  void write_name(const FrameFunction& function) { json_.text_or_null("name", function.name); }
 
   /// With what names it later, if it has no name.
   void write_merged_frame(const StackFrame& frame) {

@@ -124,9 +124,7 @@ class SpeedscopeWriter : public StackWriter {
     const auto& events = input_.profile.events;
     const auto sampled =
         std::count_if(events.begin(), events.end(), [](const auto& e) { return e.is_sampled; });
-    if (sampled > 1 && event < events.size()) {
-      name += " (" + events[event].name + ")";
-    }
+    if (sampled > 1 && event < events.size()) name += " (" + events[event].name + ")";
     json_.begin_object();
     json_.member("type", "sampled");
     json_.member("name", name);
