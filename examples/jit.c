@@ -95,7 +95,7 @@ static uint64_t run(const unsigned char* code, double milliseconds) {
 int main(int argc, char** argv) {
   const char* const directory = argc > 1 ? argv[1] : "/tmp";
   const double milliseconds = argc > 2 ? atof(argv[2]) : 1000;
-  perfmap_error error = {sizeof error, 0, 0, ""};
+  perfmap_error error = {.struct_size = sizeof error};
   perfmap_jitdump* dump = NULL;
   unsigned char* code;
   uint64_t sum;

@@ -22,7 +22,7 @@ struct loop {
 };
 
 static perfmap_jitlog* profile;
-static perfmap_error error = {sizeof(perfmap_error), 0, 0, ""};
+static perfmap_error error = {.struct_size = sizeof(perfmap_error)};
 
 static uint64_t work(uint64_t value) {
   unsigned i;

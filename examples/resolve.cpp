@@ -9,7 +9,7 @@ int main(int count, char** arguments) {
   perfmap::Result<perfmap::Input> input = perfmap::Input::open(arguments[1]);
   const auto address = perfmap::parse_hex(arguments[2]);
   if (!input || !address) {
-    std::cerr << (input ? "no address" : input.error().message) << '\n';
+    std::cerr << (input ? "no address" : input.error().message()) << '\n';
     return 2;
   }
   std::vector<perfmap::Map> maps;

@@ -7,7 +7,7 @@ static const unsigned char code[16];
 
 int main(void) {
   if (perfmap_state_write_entry(code, sizeof code, "jit::answer:/demo.js:1") != 0) {
-    perfmap_error error = {sizeof error, 0, 0, ""};
+    perfmap_error error = {.struct_size = sizeof error};
     perfmap_state_last_error(&error);
     fprintf(stderr, "runtime: %s\n", error.message);
     return 1;

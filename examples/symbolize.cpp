@@ -35,7 +35,7 @@ int main(int count, char** arguments) {
   const pid_t pid = std::atoi(arguments[1]);
   const auto imported = tracker.import(pid);  // reads its mappings; repeat if they may have changed
   if (!imported || *imported == perfmap::Imported::vanished) {
-    std::cerr << (imported ? "no such process" : imported.error().message) << '\n';
+    std::cerr << (imported ? "no such process" : imported.error().message()) << '\n';
     return 2;
   }
   static_cast<void>(tracker.refresh_jit(pid));  // reads its perf map and its jitdumps, if any

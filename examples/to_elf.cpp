@@ -8,7 +8,7 @@ int main(int count, char** arguments) {
   if (count != 3) return 2;
   perfmap::Result<perfmap::Input> input = perfmap::Input::open(arguments[1]);
   if (!input) {
-    std::cerr << input.error().message << '\n';
+    std::cerr << input.error().message() << '\n';
     return 2;
   }
   perfmap::Diagnostics problems(20);

@@ -68,7 +68,7 @@ std::string with_page(std::string command) {
 }  // namespace
 
 Result<void> open_in_browser(const std::string& page) {
-  const auto failed = [](std::string why) { return Failure({Errc::unsupported, std::move(why)}); };
+  const auto failed = [](std::string why) { return Failure(Error::unsupported(std::move(why))); };
   std::string_view commands = variable("BROWSER");
   const bool has_display = !variable("DISPLAY").empty() || !variable("WAYLAND_DISPLAY").empty();
   if (!has_display && (commands.empty() || ::geteuid() == 0)) return failed("there is no display");

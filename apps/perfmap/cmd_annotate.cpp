@@ -282,8 +282,7 @@ class AnnotationJson {
   }
 
   void write_lines(const CodeVersion& version) {
-    json_.begin_array("lines");
-    for (const LineSamples& line : list_lines(version)) {
+    json_.list("lines", list_lines(version), [&](const LineSamples& line) {
       json_.begin_object();
       json_.member("file", line.file);
       json_.member("line", line.line);
@@ -296,8 +295,7 @@ class AnnotationJson {
       json_.member("self", line.self);
       json_.member("total", line.total);
       json_.end_object();
-    }
-    json_.end_array();
+    });
   }
 
   JsonWriter json_;
@@ -323,10 +321,10 @@ Result<MatchedFunction> take_part(MatchedFunction&& match, const std::string& qu
                                   const Console& console) {
   const std::string name = "'" + one_line(match.name, true) + "'";
   if (match.self == 0) {
-    return Failure({Errc::not_found,
-                    "no function with samples is named '" + query +
-                        "'; it may have been inlined. The only name that contains this text is " +
-                        name + ", which has no samples of its own: give the whole name to see it"});
+    return Failure(Error::not_found(
+        "no function with samples is named '" + query +
+        "'; it may have been inlined. The only name that contains this text is " + name +
+        ", which has no samples of its own: give the whole name to see it"));
   }
   console.note("no function is named '" + query + "': this is " + name);
   return std::move(match);
@@ -344,8 +342,8 @@ Result<MatchedFunction> choose(std::vector<MatchedFunction> matches, const std::
   }
   if (matches.empty()) {
     return Failure(
-        {Errc::not_found, "no sample is in a function whose name contains '" + query +
-                              "'; it may have been inlined ('perfmap stacks' prints all names)"});
+        Error::not_found("no sample is in a function whose name contains '" + query +
+                         "'; it may have been inlined ('perfmap stacks' prints all names)"));
   }
   list_candidates(matches, console);
   return invalid("'" + query + "' matches " + counted(matches.size(), "function") +
@@ -362,8 +360,8 @@ Result<void> add_versions(const AnnotateOptions& options, const FunctionSamples&
       found.versions.push_back(std::move(version));
   }
   if (!found.versions.empty()) return {};
-  return Failure({Errc::not_found, "no version of '" + found.function.name +
-                                       "' with samples existed at " + options.at_text + " s"});
+  return Failure(Error::not_found("no version of '" + found.function.name +
+                                  "' with samples existed at " + options.at_text + " s"));
 }
 
 /// Opens a disassembler for each machine that versions have code of. If the user asked for --asm or
@@ -379,9 +377,9 @@ Result<void> add_disassemblers(const AnnotateOptions& options, Annotation& found
         first.kind == FrameKind::jit
             ? reason_for_no_lines({.name = first.name, .kind = first.kind}, {})
             : "";
-    return Failure({Errc::not_found, "the instructions of '" + found.function.name +
-                                         "' are unknown: " + first.no_code +
-                                         (advice.empty() ? "" : "; " + advice)});
+    return Failure(Error::not_found("the instructions of '" + found.function.name +
+                                    "' are unknown: " + first.no_code +
+                                    (advice.empty() ? "" : "; " + advice)));
   }
   std::string told;
   std::vector<std::pair<CodeMachine, std::shared_ptr<const Disassembler>>> machines;
@@ -399,8 +397,8 @@ Result<void> add_disassemblers(const AnnotateOptions& options, Annotation& found
       found.disassemblers.back() = std::make_shared<Disassembler>(*std::move(opened));
       machines.emplace_back(version.machine, found.disassemblers.back());
     } else if (must_be) {
-      return Failure(std::move(opened.error()));
-    } else if (std::exchange(told, opened.error().message) != opened.error().message) {
+      return failure(opened);
+    } else if (std::exchange(told, opened.error().message()) != opened.error().message()) {
       warn_no_text(told, console);
     }
   }
@@ -463,7 +461,7 @@ Result<void> write_all(const AnnotateOptions& options, const Annotation& found, 
     return {};
   }
   Result<OutputFile> out = open_output(options.output);
-  if (!out) return Failure(std::move(out.error()));
+  if (!out) return failure(out);
   if (options.format == "text") TextWriter(*out, false, 0, source).write(found, options);
   if (options.format == "json") AnnotationJson(*out, source).write(found, options);
   if (options.format == "html") {
@@ -492,13 +490,13 @@ Result<Annotation> find_annotation(const AnnotateOptions& options, const Functio
                                    Reading& reading, const Console& console) {
   Result<MatchedFunction> function =
       choose(samples.matches(reading.reader().table()), options.function, console);
-  if (!function) return Failure(std::move(function.error()));
+  if (!function) return failure(function);
   Annotation found{*std::move(function), samples.samples(), {}, {}};
   const Step step(console, "reading the code of " + found.function.name);
   const Result<void> added = add_versions(options, samples, reading, found);
-  if (!added) return Failure(added.error());
+  if (!added) return failure(added);
   const Result<void> opened = add_disassemblers(options, found, console);
-  if (!opened) return Failure(opened.error());
+  if (!opened) return failure(opened);
   return found;
 }
 

@@ -254,9 +254,7 @@ std::string zsh_arguments(const CommandDescription& command) {
               replaced(description, ":", "\\:") + ":" + zsh_action(option) + "'";
       continue;
     }
-    for (const std::string& name : option.names) {
-      text += " \\\n        " + zsh_option(option, name);
-    }
+    for (const std::string& name : option.names) text += " \\\n        " + zsh_option(option, name);
   }
   return text;
 }
@@ -271,9 +269,7 @@ std::string zsh_script(const CommandDescription& program, const Commands& comman
       "  typeset -A opt_args\n"
       "  _arguments -C";
   for (const OptionDescription& option : program.options) {
-    for (const std::string& name : option.names) {
-      script += " \\\n    " + zsh_option(option, name);
-    }
+    for (const std::string& name : option.names) script += " \\\n    " + zsh_option(option, name);
   }
   script +=
       " \\\n    '1:command:->command' \\\n    '*::argument:->argument'\n"
@@ -402,9 +398,7 @@ std::string fish_script(const CommandDescription& program, const Commands& comma
   script += "\nend\n" + fish_rules(commands);
   script += kFishFunctions;
   const std::string none = "__perfmap_no_command";
-  for (const OptionDescription& option : program.options) {
-    script += fish_option(option, none, "");
-  }
+  for (const OptionDescription& option : program.options) script += fish_option(option, none, "");
   for (const CommandDescription& command : commands) {
     script += "complete -c perfmap -n " + none + " -a " + command.name + " -d " +
               fish_quoted(command.summary) + "\n";

@@ -59,7 +59,7 @@ ExitCode run_snapshot(const Options& options, const Console& console) {
 ExitCode run_recording(const Options& options, const Console& console) {
   const Result<Recording> recording = open_recorded(options.subject(), console);
   if (!recording && recording.error().code == Errc::not_found) {
-    return console.fail(recording.error().message + " (pass a pid, a snapshot or a recording)");
+    return console.fail(recording.error().message() + " (pass a pid, a snapshot or a recording)");
   }
   if (!recording) return console.fail(recording.error());
   Result<RecordedJitOptions> jit = recorded_jit_options(

@@ -28,7 +28,7 @@ std::string reason(const GarbageFile& file) {
   const std::string pid = std::to_string(file.pid);
   const std::string user = std::to_string(file.user);
   switch (file.why) {
-    case GarbageWhy::dead: return no_process(file.pid).message;
+    case GarbageWhy::dead: return no_process(file.pid).message();
     case GarbageWhy::older: return "older than process " + pid;
     case GarbageWhy::alive: return "process " + pid + " is alive";
     case GarbageWhy::other_namespace:

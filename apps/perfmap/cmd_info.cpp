@@ -243,15 +243,13 @@ void print_groups(const Console& console, const InfoOptions& options,
   json.begin_object();
   json.member("schema", "perfmap.info/1");
   json.member("by", options.by);
-  json.begin_array("groups");
-  for (const InfoGroup& group : groups) {
+  json.list("groups", groups, [&](const InfoGroup& group) {
     json.begin_object();
     json.text_members("key", group.key);
     json.member("entries", group.entries);
     json.member("bytes", group.bytes);
     json.end_object();
-  }
-  json.end_array();
+  });
   json.end_object();
   json.newline();
 }

@@ -32,7 +32,7 @@ Result<std::string> elf_prefix(const Options& options) {
     directory = slash == std::string::npos ? "." : options.output.substr(0, slash + 1);
   }
   char* const real = ::realpath(directory.c_str(), nullptr);
-  if (real == nullptr) return Failure(system_error("cannot open " + directory, errno));
+  if (real == nullptr) return Failure(system_error("cannot open", directory, errno));
   std::string prefix(real);
   std::free(real);
   if (prefix != "/") prefix += '/';
@@ -44,15 +44,15 @@ Result<InjectOptions> options_of(const Options& options, const Recording& record
                                  const Console& console) {
   InjectOptions inject;
   Result<std::string> prefix = elf_prefix(options);
-  if (!prefix) return Failure(std::move(prefix.error()));
+  if (!prefix) return failure(prefix);
   inject.elf_prefix = *std::move(prefix);
   Result<RecordedJitOptions> jit = recorded_jit_options(
       {options.map_dir, options.symfs, options.any_owner, options.recording}, console);
-  if (!jit) return Failure(std::move(jit.error()));
+  if (!jit) return failure(jit);
   inject.open_module = open_recorded_modules(cache, recording, *jit);
   inject.open_dump = open_recorded_dump(recording, *std::move(jit), refused);
   for (const std::string& path : options.dumps) {
-    const Error no_dump{Errc::bad_format, path + " is not a jitdump"};
+    const Error no_dump = Error::of(Reason::not_of_kind, path, "a jitdump");
     const StreamCheck check = [no_dump](std::string_view begin) -> Result<StreamStart> {
       const bool is_dump = detect_kind(begin) == SourceKind::jitdump;
       return is_dump ? Result<StreamStart>(StreamStart::accepted) : Failure(no_dump);
@@ -60,9 +60,8 @@ Result<InjectOptions> options_of(const Options& options, const Recording& record
     OpenPolicy policy;
     policy.check_start = &check;
     Result<Input> input = Input::open(path, policy);
-    if (!input) return Failure(std::move(input.error()));
-    if (auto other = check_other_file(options.output, *input); !other)
-      return Failure(other.error());
+    if (!input) return failure(input);
+    if (auto other = check_other_file(options.output, *input); !other) return failure(other);
     inject.dumps.emplace_back(*std::move(input));
     if (!inject.dumps.back().header()) return Failure(no_dump);
   }
@@ -73,7 +72,8 @@ void say(const InjectReport& report, const Console& console) {
   warn_unreadable(report.failures, console);
   for (const InjectedDump& dump : report.dumps) {
     console.note("mapped the code of " + dump.path + " for process " + std::to_string(dump.pid) +
-                 ": " + counted(dump.counts.functions, "function") + " in " + dump.elf);
+                 ": " + counted(dump.counts.functions - dump.in_elf_files, "function") + " in " +
+                 dump.elf);
     if (!dump.is_recorded) {
       console.warn("the recording has no process " + std::to_string(dump.pid) +
                    ", so the code of " + dump.path + " names none of its samples");

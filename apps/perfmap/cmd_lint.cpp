@@ -60,7 +60,7 @@ Result<LintSource> lint_source_of(OpenedInput opened, const SourceOptions& optio
   if (opened.kind == SourceKind::jitdump) return LintSource(dump_of(std::move(opened), options));
   if (opened.kind == SourceKind::image_list) return LintSource(ImageList(std::move(opened.input)));
   Result<Map> map = map_of(std::move(opened), options);
-  if (!map) return Failure(std::move(map.error()));
+  if (!map) return failure(map);
   return LintSource(*std::move(map));
 }
 
@@ -73,7 +73,7 @@ Result<void> take(std::vector<OpenedInput> opened, const SourceOptions& options,
                   std::vector<LintSource>& files) {
   for (OpenedInput& input : opened) {
     Result<LintSource> one = lint_source_of(std::move(input), options);
-    if (!one) return Failure(std::move(one.error()));
+    if (!one) return failure(one);
     files.push_back(*std::move(one));
   }
   return {};
@@ -92,16 +92,15 @@ Result<LintSource> open_lint_file_again(const Input& was, const SourceOptions& o
   const OpenPolicy policy{.follow_link = was.facts().was_link,
                           .regular_only = was.facts().is_regular};
   Result<Input> input = Input::open(was.name(), policy);
-  if (!input) return Failure(std::move(input.error()));
+  if (!input) return failure(input);
   // Rewriting keeps the owner and who may read it. Below the root of a process, another file may be
   // one that the process may not read.
   constexpr std::uint32_t kReaders = S_IRUSR | S_IRGRP | S_IROTH;
   const bool is_other = input->facts().uid != was.facts().uid ||
                         ((input->facts().mode ^ was.facts().mode) & kReaders) != 0;
-  if (is_other)
-    return Failure({Errc::refused, was.name() + " was replaced by another file after it was read"});
+  if (is_other) return Failure(Error::of(Reason::replaced, was.name()));
   Result<OpenedInput> opened = as_opened(*std::move(input), options, false);
-  if (!opened) return Failure(std::move(opened.error()));
+  if (!opened) return failure(opened);
   return lint_source_of(*std::move(opened), options);
 }
 
@@ -109,7 +108,7 @@ Result<LintSource> open_lint_file_again(const Input& was, const SourceOptions& o
 Result<LintSources> open_lint_sources(const std::vector<Source>& sources,
                                       const SourceOptions& options, const Console& console) {
   const Result<void> checked = check_stdin(sources);
-  if (!checked) return Failure(checked.error());
+  if (!checked) return failure(checked);
   LintSources all;
   for (const Source& source : sources) {
     Result<std::vector<OpenedInput>> opened = open_inputs(source, options, console);
@@ -214,16 +213,16 @@ void note_left_out(const Console& console, std::uint64_t lines) {
 
 Result<void> commit_whole(OutputFile& out, const Input& input) {
   if (!input.was_truncated()) return out.commit();
-  return Failure({Errc::io, input.name() + " was truncated while it was read"});
+  return Failure(Error::of(Reason::truncated, input.name()));
 }
 
 Result<void> rewrite(const Map& map, const Console& console) {
   Diagnostics problems(1);
   const Result<Index> index = fixed_index(map, problems);
-  if (!index) return Failure(index.error());
+  if (!index) return failure(index);
   const std::uint64_t left_out = other_lines_of(map);
   Result<OutputFile> out = OutputFile::replace(map.input());
-  if (!out) return Failure(std::move(out.error()));
+  if (!out) return failure(out);
   write_portable(*index, *out);
   Result<void> written = commit_whole(*out, index->maps().front().input());
   if (written) note_left_out(console, left_out);
@@ -233,7 +232,7 @@ Result<void> rewrite(const Map& map, const Console& console) {
 Result<void> print_diff(const Map& map, const Console& console) {
   Diagnostics problems(1);
   const Result<Index> index = fixed_index(map, problems);
-  if (!index) return Failure(index.error());
+  if (!index) return failure(index);
   console.with_colors([&](OutputFile& out, bool color) {
     const std::string diff = unified_diff(map.text(), portable_text(*index), map.input().name());
     out.write(color ? colored_diff(diff) : diff);
@@ -248,16 +247,16 @@ Result<bool> fix_map(const Map& map, const Diagnostics& found, const FixOptions&
   if (options.diff) {
     if (!text) return false;
     const Result<void> printed = print_diff(map, console);
-    if (!printed) return Failure(printed.error());
+    if (!printed) return failure(printed);
     return true;
   }
   if (!text && !mode) return false;
   if (const auto why = objection_to_rewriting(map.input(), options.force)) {
-    return Failure({Errc::refused, *why});
+    return Failure(Error::refused(*why));
   }
   Result<void> done = mode ? take_write_rights(map.input()) : Result<void>();
   if (done && text) done = rewrite(map, console);
-  if (!done) return Failure(std::move(done.error()));
+  if (!done) return failure(done);
   return true;
 }
 
@@ -275,7 +274,7 @@ Result<bool> fix_dump(const Jitdump& dump, const Diagnostics& found, const FixOp
   if (!wants_new_text(found)) return false;
   if (options.diff) return print_changes(dump, console);
   if (const auto why = objection_to_rewriting(dump.input(), options.force)) {
-    return Failure({Errc::refused, *why});
+    return Failure(Error::refused(*why));
   }
   const std::string fixed = fixed_dump(dump);
   if (fixed == dump.bytes()) {
@@ -284,10 +283,10 @@ Result<bool> fix_dump(const Jitdump& dump, const Diagnostics& found, const FixOp
     return false;
   }
   Result<OutputFile> out = OutputFile::replace(dump.input());
-  if (!out) return Failure(std::move(out.error()));
+  if (!out) return failure(out);
   out->write(fixed);
   const Result<void> written = commit_whole(*out, dump.input());
-  if (!written) return Failure(written.error());
+  if (!written) return failure(written);
   return true;
 }
 
@@ -333,7 +332,7 @@ void check_processes(LintSources& sources, std::vector<Diagnostics>& all, const 
     }
     if (!found || found->unseen) {
       const Error& why = found ? *found->unseen : found.error();
-      console.warn("cannot check process " + std::to_string(process.pid) + ": " + why.message);
+      console.warn("cannot check process " + std::to_string(process.pid) + ": " + why.message());
     }
     if (!found) continue;
     for (const UnreadFile& file : found->unread) {
@@ -347,15 +346,13 @@ void check_processes(LintSources& sources, std::vector<Diagnostics>& all, const 
 Result<void> check_recording(const std::string& path, std::span<const LintedFile> files,
                              const Console& console) {
   const Result<Recording> recording = open_recorded(path, console);
-  if (!recording) return Failure(recording.error());
+  if (!recording) return failure(recording);
   std::vector<std::size_t> others;
   {
     const Step step(console, "reading " + path);
     others = lint_recording(*recording, files);
   }
-  if (recording->input().was_truncated()) {
-    return Failure({Errc::io, path + " was truncated while it was read"});
-  }
+  if (recording->input().was_truncated()) return Failure(Error::of(Reason::truncated, path));
   for (const std::size_t other : others) {
     console.note(files[other].input().name() + " names no sample of " + path +
                  ": its process was not recorded");
@@ -374,7 +371,7 @@ Result<void> check_recordings(const std::string& given, const LintSources& sourc
                         linted(std::span(sources.files).subspan(one.first, one.count),
                                std::span(all).subspan(one.first, one.count)),
                         console);
-    if (!held) console.warn(held.error().message);
+    if (!held) console.warn(held.error().message());
   }
   return {};
 }
@@ -548,10 +545,10 @@ void note_fixed(const std::string& name, const Diagnostics& before, const Diagno
 Result<void> fix_source(LintSource& source, std::span<const pid_t> namespace_pids,
                         Diagnostics& found, const LintOptions& options, const Console& console) {
   const Result<bool> fixed = apply_fixes(source, found, options.fix, console);
-  if (!fixed) return Failure(fixed.error());
+  if (!fixed) return failure(fixed);
   if (!options.fix.fix || !*fixed) return {};
   Result<LintSource> again = open_lint_file_again(input_of(source), options.opening);
-  if (!again) return Failure(std::move(again.error()));
+  if (!again) return failure(again);
   source = *std::move(again);
   const Diagnostics before = std::move(found);
   found = findings_of(source, namespace_pids, options, console);
@@ -593,7 +590,7 @@ Result<void> write_answer(const Console& console, const LintOptions& options,
     return {};
   }
   Result<OutputFile> out = open_output(options.output);
-  if (!out) return Failure(std::move(out.error()));
+  if (!out) return failure(out);
   write(*out, false);
   return out->commit();
 }

@@ -57,10 +57,9 @@ Result<void> check_lines(const MergeOptions& options) {
     const Result<Input> input = Input::open(source.text, {.regular_only = true});
     const SourceKind kind = input ? detect_kind(input->text()) : SourceKind::perf_map;
     if (kind != SourceKind::jitdump && kind != SourceKind::pypylog) continue;
-    return Failure({Errc::unsupported,
-                    source.text + " is " + with_article(kind) +
-                        ", which --check and --keep do not support" +
-                        (kind == SourceKind::jitdump ? " ('perfmap lint' checks jitdumps)" : "")});
+    return Failure(Error::unsupported(
+        source.text + " is " + with_article(kind) + ", which --check and --keep do not support" +
+        (kind == SourceKind::jitdump ? " ('perfmap lint' checks jitdumps)" : "")));
   }
   return {};
 }

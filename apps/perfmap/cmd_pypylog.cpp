@@ -73,7 +73,7 @@ Result<Input> open_input(const std::string& path) {
   const StreamCheck check = [path, has_section = check_source_start(path, as_log)](
                                 std::string_view begin) mutable -> Result<StreamStart> {
     const Result<void> fits = is_expandable(begin) ? Result<void>() : check_kind(begin, path);
-    return fits ? has_section(begin) : Failure(fits.error());
+    return fits ? has_section(begin) : failure(fits);
   };
   OpenPolicy policy;
   policy.check_start = &check;
@@ -91,13 +91,13 @@ class LogSource {
     LogSource source(path);
     if (keep || is_regular(path)) {
       Result<Input> input = open_input(path);
-      if (!input) return Failure(std::move(input.error()));
+      if (!input) return failure(input);
       source.input_ = *std::move(input);
       return source;
     }
     Result<LineBlocks> blocks =
         path == "-" ? LineBlocks::of_descriptor(STDIN_FILENO, "-") : LineBlocks::open(path);
-    if (!blocks) return Failure(std::move(blocks.error()));
+    if (!blocks) return failure(blocks);
     source.blocks_ = *std::move(blocks);
     return source;
   }
@@ -115,11 +115,11 @@ class LogSource {
   Result<void> read(LoopProfile& profile, const Console& console) {
     const Step step(console, "reading " + (name_ == "-" ? "standard input" : name_));
     const Result<bool> any = feed(profile, console.progress());
-    if (!any) return Failure(any.error());
+    if (!any) return failure(any);
     profile.finish();
     if (!*any || profile.has_sections()) return {};
     return Failure(
-        {Errc::bad_format, name_ + " is not a PyPy log: no line begins or ends a section"});
+        Error::of(Reason::not_of_kind, name_, "a PyPy log: no line begins or ends a section"));
   }
 
  private:
@@ -136,25 +136,25 @@ class LogSource {
   Result<bool> feed(LoopProfile& profile, Progress& progress) {
     if (!input_) return feed_blocks(profile, progress);
     const Result<void> fits = check_kind(text(), name_);
-    if (!fits) return Failure(fits.error());
+    if (!fits) return failure(fits);
     read_pypylog(*input_, profile,
                  [&](std::uint64_t position) { progress.done(position, text().size()); });
     if (!input_->was_truncated()) return !text().empty();
-    return Failure({Errc::io, name_ + " was truncated while it was read"});
+    return Failure(Error::of(Reason::truncated, name_));
   }
 
   Result<bool> feed_blocks(LoopProfile& profile, Progress& progress) {
     constexpr std::uint64_t kMaxBeforeSection = std::uint64_t{64} << 20;
     for (std::uint64_t read = 0;;) {
       const Result<std::string_view> block = blocks_->next();
-      if (!block) return Failure(block.error());
+      if (!block) return failure(block);
       if (block->empty()) return read != 0;
       if (read == 0 && is_expandable(*block)) {
         const Result<void> held = expand_rest(std::string(*block));
-        return held ? feed(profile, progress) : Failure(held.error());
+        return held ? feed(profile, progress) : failure(held);
       }
       const Result<void> fits = read == 0 ? check_kind(*block, name_) : Result<void>();
-      if (!fits) return Failure(fits.error());
+      if (!fits) return failure(fits);
       profile.add(*block);
       // A pipe may never end: without a section after so many bytes it is taken for no log.
       read += block->size();
@@ -166,14 +166,14 @@ class LogSource {
   Result<void> expand_rest(std::string bytes) {
     for (;;) {
       const Result<std::string_view> block = blocks_->next();
-      if (!block) return Failure(block.error());
+      if (!block) return failure(block);
       if (block->empty()) break;
       bytes += *block;
       if (bytes.size() <= kMaxExpandedBytes) continue;
-      return Failure({Errc::too_large, "cannot read " + name_ + ": unpack it first"});
+      return Failure(Error::too_large("cannot read " + name_ + ": unpack it first"));
     }
     Result<Input> input = expanded(Input::from_text(std::move(bytes), name_));
-    if (!input) return Failure(std::move(input.error()));
+    if (!input) return failure(input);
     input_ = *std::move(input);
     return {};
   }
@@ -569,7 +569,7 @@ Result<void> write_answer(const Reading& read) {
   if (!options.annotate.empty()) {
     const std::uint32_t loop = read.profile.loops().find(options.annotate);
     if (loop == CompiledLoop::kNone) {
-      return Failure({Errc::not_found, names_instead(options.annotate, read.profile)});
+      return Failure(Error::not_found(names_instead(options.annotate, read.profile)));
     }
     Annotation(loop, read).write();
   } else if (options.format == "json") {
@@ -647,7 +647,7 @@ Result<LoopSamples> count_samples(const PypylogOptions& options, const LoopProfi
                                   const Console& console) {
   const Step step(console, "counting samples of " + options.recording);
   const Result<Recording> recording = open_recorded(options.recording, console);
-  if (!recording) return Failure(recording.error());
+  if (!recording) return failure(recording);
   Diagnostics problems(1);
   Result<LoopSamples> samples = samples_of(*recording, options, profile, problems);
   if (!samples) return samples;
@@ -661,7 +661,7 @@ Result<LoopSamples> count_samples(const PypylogOptions& options, const LoopProfi
 /// Prints the profile of a log.
 Result<void> print_profile(const PypylogOptions& options, const Console& console) {
   Result<LogSource> source = LogSource::open(options.log, options.wants_bytes());
-  if (!source) return Failure(source.error());
+  if (!source) return failure(source);
   if (auto other = source->check_output(options.output); !other) return other;
   LoopProfile profile(options.reading());
   if (auto read = source->read(profile, console); !read) return read;
@@ -669,11 +669,11 @@ Result<void> print_profile(const PypylogOptions& options, const Console& console
   std::optional<LoopSamples> samples;
   if (!options.recording.empty()) {
     Result<LoopSamples> counted = count_samples(options, profile, console);
-    if (!counted) return Failure(std::move(counted.error()));
+    if (!counted) return failure(counted);
     samples = *std::move(counted);
   }
   Result<OutputFile> out = open_output(options.output);
-  if (!out) return Failure(out.error());
+  if (!out) return failure(out);
   Reading read{options, *source, profile, {}, *out, console};
   if (samples) {
     read.samples = {samples->by_loop, samples->total};
@@ -703,13 +703,13 @@ Result<LoopDumpOptions> dump_options(const PypylogOptions& options, const LoopPr
   dump.base = profile.base();
   if (options.recording.empty()) return dump;
   const Result<Recording> recording = open_recorded(options.recording, console);
-  if (!recording) return Failure(recording.error());
+  if (!recording) return failure(recording);
   const Result<void> other = check_other_file(options.output, recording->input());
-  if (!other) return Failure(other.error());
+  if (!other) return failure(other);
   Diagnostics problems(1);
   const Step step(console, "reading " + options.recording);
   const Result<LoopSamples> samples = samples_of(*recording, options, profile, problems);
-  if (!samples) return Failure(samples.error());
+  if (!samples) return failure(samples);
   if (dump.pid == 0) dump.pid = static_cast<std::uint32_t>(samples->pid);
   if (!dump.conversion) dump.conversion = samples->conversion;
   return dump;
@@ -741,7 +741,7 @@ ExitCode write_dump(const PypylogOptions& options, const Input& log, const LoopP
   const Result<LoopDumpOptions> how = dump_options(options, profile, console);
   if (!how) return console.fail(how.error());
   const Result<JitdumpBytes> dump = dump_of_loops(profile.loops(), log.text(), *how);
-  if (!dump) return console.fail(log.name() + ": " + dump.error().message);
+  if (!dump) return console.fail(log.name() + ": " + dump.error().message());
   const ExitCode code = commit_converted(options, dump->bytes, log, console);
   if (code != ExitCode::ok) return code;
   if (!how->conversion) {

@@ -102,9 +102,7 @@ Result<std::optional<std::vector<Runtime>>> chosen_runtimes(const std::string& t
 
 /// The name of the program, as in the default name of the directory.
 std::string short_name(const RecordOptions& options) {
-  if (!options.command.empty()) {
-    return std::string(base_name(options.command.front()));
-  }
+  if (!options.command.empty()) return std::string(base_name(options.command.front()));
   std::ifstream file("/proc/" + std::to_string(options.pids.front()) + "/comm");
   std::string comm;
   std::getline(file, comm);
@@ -145,9 +143,9 @@ Result<Target> target_of(const RecordOptions& options, int attempt) {
   if (options.open) files.push_back(target.page());
   for (const std::string& file : files) {
     const Result<OutputPlace> place = OutputPlace::find(file, OutputPlace::Last::kept);
-    if (!place) return Failure(place.error());
+    if (!place) return failure(place);
     if (place->existing() == nullptr) continue;
-    return Failure({Errc::refused, "cannot create " + file + ": it exists"});
+    return Failure(Error::cannot("create", file, Reason::exists));
   }
   return target;
 }
@@ -219,7 +217,7 @@ Result<void> check_options(const RecordOptions& options) {
   if (options.propagate && options.command.empty())
     return invalid("--propagate requires a command");
   const auto runtimes = chosen_runtimes(options.runtime);
-  return runtimes ? Result<void>() : Failure(runtimes.error());
+  return runtimes ? Result<void>() : failure(runtimes);
 }
 
 /// perf ignores --off-cpu with a warning if it was built without BPF programs.
@@ -228,8 +226,8 @@ Result<void> check_off_cpu(const RecordOptions& options) {
                                                     "/dev/null", "--",        "true"};
   if (!options.off_cpu) return {};
   if (output_of(options.perf, kTry).find("ignored") == std::string::npos) return {};
-  return Failure({Errc::unsupported, "cannot record with --off-cpu: " + options.perf +
-                                         " was built without BPF programs, and would ignore it"});
+  return Failure(Error::unsupported("cannot record with --off-cpu: " + options.perf +
+                                    " was built without BPF programs, and would ignore it"));
 }
 
 Result<void> check_program(const std::string& program) {
@@ -240,7 +238,7 @@ Result<void> check_program(const std::string& program) {
                           : !exists || program.find('/') == program.npos
                               ? "no such program"
                               : "it is not an executable file";
-  return Failure({Errc::not_found, "cannot run " + program + ": " + why});
+  return Failure(Error::not_found("cannot run " + program + ": " + why));
 }
 
 Result<void> check_targets(const RecordOptions& options, const std::vector<pid_t>& pids) {
@@ -269,7 +267,7 @@ Result<NamingPlan> plan_for(const RecordOptions& options, RuntimeDirectory& runt
   request.run = output_of;
   NamingPlan plan = plan_naming(request);
   const Result<void> made = runtime.create(plan);
-  if (!made) return Failure(made.error());
+  if (!made) return failure(made);
   return plan;
 }
 
@@ -333,11 +331,11 @@ class LivingNames {
   void end() {
     for (const pid_t pid : jvms_) {
       const Result<void> asked = ask_jvm_for_map(pid, roots_);
-      if (!asked && process_lives(pid)) console_.warn(asked.error().message);
+      if (!asked && process_lives(pid)) console_.warn(asked.error().message());
     }
     for (const pid_t pid : dotnets_) {
       const Result<void> ended = switch_dotnet_names(pid, false, roots_);
-      if (!ended && process_lives(pid)) console_.warn(ended.error().message);
+      if (!ended && process_lives(pid)) console_.warn(ended.error().message());
     }
   }
   /// See LeftFiles.
@@ -349,12 +347,13 @@ class LivingNames {
     if (!diagnosis) return;
     const bool had_map = find_process_map(pid, roots_).has_value();
     Result<void> asked;
-    if (diagnosis->runtime == Runtime::hotspot) {
+    const NamingPort port = runtime_info(diagnosis->runtime).port;
+    if (port == NamingPort::jvm_attach) {
       asked = ask_jvm_for_map(pid, roots_);
       if (asked) jvms_.push_back(pid);
     } else if (had_map) {
       return;
-    } else if (diagnosis->runtime == Runtime::dotnet) {
+    } else if (port == NamingPort::dotnet_diagnostics) {
       asked = switch_dotnet_names(pid, true, roots_);
       if (asked) dotnets_.push_back(pid);
     } else {
@@ -363,7 +362,8 @@ class LivingNames {
     if (asked && !had_map) asked_.push_back(pid);
     if (asked) return;
     const std::string start = naming_start(runtime_info(diagnosis->runtime));
-    console_.warn(asked.error().message + " (to name its code, start it again with " + start + ")");
+    console_.warn(asked.error().message() + " (to name its code, start it again with " + start +
+                  ")");
   }
   /// The finding that explains missing names has the process's own command line, changed.
   void say_restart(const Diagnosis& diagnosis) const {
@@ -402,7 +402,7 @@ void warn_of_failures(const std::vector<Error>& failures, std::string_view what,
     if (is_full)
       ++without_space;
     else
-      console.warn(error.message);
+      console.warn(error.message());
   }
   if (without_space == 0) return;
   const std::string& directory = session.directory.path();
@@ -508,16 +508,16 @@ std::string shown_recording(const RecordingDirectory& directory) {
 
 Result<Recording> open_recording_of(const RecordingDirectory& directory) {
   Result<Input> input = open_recording_input(directory.recording());
-  if (!input) return Failure(input.error());
+  if (!input) return failure(input);
   input->rename(shown_recording(directory));
   return Recording::open(*std::move(input));
 }
 
 Result<Kept> keep(Session& session, const Console& console) {
   const Result<Recording> recording = open_recording_of(session.directory);
-  if (!recording) return Failure(recording.error());
+  if (!recording) return failure(recording);
   Result<RecordedJitOptions> jit = recorded_jit_options({}, console);
-  if (!jit) return Failure(jit.error());
+  if (!jit) return failure(jit);
   jit->ran_as = [&session](pid_t pid, uid_t user) {
     return session.watched.users.ran_as(pid, user);
   };
@@ -545,7 +545,7 @@ Result<Kept> keep(Session& session, const Console& console) {
       session.watched.mounts.keep(keeper, processes, session.watched.places);
   if (added != 0 || !keeper.missing().empty()) {
     jit = recorded_jit_options({}, console);
-    if (!jit) return Failure(jit.error());
+    if (!jit) return failure(jit);
     jit->directory = session.directory.held_path();
     jit->shown_directory = session.directory.path();
     jit->missing = keeper.missing();
@@ -699,7 +699,7 @@ ExitCode fail_without_recording(const Session& session, const Error& error,
   session.reserved.release();
   session.directory.discard();
   const bool is_known = session.perf_end.status == 0 || session.perf_end.signal == SIGKILL;
-  const std::string why = is_known            ? error.message
+  const std::string why = is_known            ? error.message()
                           : was_interrupted() ? ""
                           : is_full(free)     ? text_of_full(session.directory.path(), *free) +
                                                 " (record to another directory: -o)"
@@ -740,7 +740,7 @@ Result<std::string> write_page(const Session& session, const Target& target,
   ::close(here);
   ::umask(before);
   if (done) return page;
-  return Failure({Errc::io, "cannot write " + page});
+  return Failure(Error::io("cannot write " + page));
 }
 
 /// The archive in the place of the directory.
@@ -749,12 +749,12 @@ Result<void> archive(const Session& session, const Target& target, const Console
   const auto files = write_archive(session.directory.held_path() + "/.", target.archive);
   if (!files) {
     Error error = files.error();
-    error.message += "; the recording is in " + target.directory;
+    error.append("; the recording is in " + target.directory);
     return Failure(std::move(error));
   }
   const Result<void> removed = session.directory.remove(*files);
   if (!removed) {
-    console.warn(removed.error().message + "; what it has is not in " + target.archive);
+    console.warn(removed.error().message() + "; what it has is not in " + target.archive);
   }
   return {};
 }
@@ -762,7 +762,7 @@ Result<void> archive(const Session& session, const Target& target, const Console
 void open_page(const std::string& page, const Console& console) {
   const Result<void> opened = open_in_browser(page);
   console.note("the flame graph is " + page +
-               (opened ? "" : "; it was not opened: " + opened.error().message));
+               (opened ? "" : "; it was not opened: " + opened.error().message()));
 }
 
 /// Runs perf, again with smaller buffers if it may not lock the memory for them.
@@ -770,7 +770,7 @@ Result<void> record(Session& session, const Console& console) {
   for (const std::string_view buffer : kPerfBuffers) {
     session.perf.buffer = buffer;
     Result<PerfRun> perf = PerfRun::start(session.perf);
-    if (!perf) return Failure(perf.error());
+    if (!perf) return failure(perf);
     const auto began = std::chrono::steady_clock::now();
     session.watched.command.reset();
     session.perf_end = session.end = watch(*perf, session.pids, session.watched, console);
@@ -832,12 +832,12 @@ Result<std::pair<Target, RecordingDirectory>> create_target(const RecordOptions&
   for (int attempt = 1;; ++attempt) {
     Result<Target> target = target_of(options, attempt);
     Result<RecordingDirectory> directory =
-        target ? RecordingDirectory::create(target->directory) : Failure(target.error());
+        target ? RecordingDirectory::create(target->directory) : failure(target);
     if (directory) return std::pair(*std::move(target), *std::move(directory));
     const bool is_taken =
         directory.error().code == Errc::refused || directory.error().sys_errno == EEXIST;
     if (!options.directory.empty() || !is_taken || attempt == kMaxAttempts) {
-      return Failure(directory.error());
+      return failure(directory);
     }
   }
 }

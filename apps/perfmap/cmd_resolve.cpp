@@ -179,15 +179,13 @@ void AnswerWriter::write_doubts(Doubts doubts) {
 }
 
 void AnswerWriter::write_inlined(const Answer& answer) {
-  json_.begin_array("inlined");
-  for (const SourceFrame& frame : answer.inlined) {
+  json_.list("inlined", answer.inlined, [&](const SourceFrame& frame) {
     json_.begin_object();
     json_.name_members(frame.function);
     json_.text_members("file", frame.file);
     json_.member("line", frame.line);
     json_.end_object();
-  }
-  json_.end_array();
+  });
 }
 
 void AnswerWriter::write_range(Address address, const AddressRange& range) {
@@ -471,7 +469,7 @@ ExitCode resolve_stream(const ResolveOptions& options, const Console& console) {
   answers.answer_all();
   writer.finish();
   if (input.error() != 0) {
-    return console.fail(system_error("cannot read standard input", input.error()));
+    return console.fail(system_error("cannot read", "standard input", input.error()));
   }
   const bool is_whole = finish(*sources, console);
   if (is_whole) note_doubts(writer.doubts(), "answers", console);
@@ -530,7 +528,7 @@ Result<ScriptSources> ScriptSources::open(const std::vector<Source>& sources,
     return invalid("standard input is the perf script text and cannot be a source");
   }
   Result<SourceFiles> opened = open_source_files(sources, options, console);
-  if (!opened) return Failure(std::move(opened.error()));
+  if (!opened) return failure(opened);
   Problems ignored;
   script.given_ = make_resolver(*std::move(opened), overlap, ignored, console);
   return script;
@@ -544,12 +542,12 @@ const Resolver* ScriptSources::of(pid_t pid) {
     ConsoleObserver observer(*console_);
     Result<std::vector<OpenedInput>> opened = open_process_source(pid, told_to(observer, options_));
     Result<SourceFiles> sources =
-        opened ? source_files(*std::move(opened), options_) : Failure(std::move(opened.error()));
+        opened ? source_files(*std::move(opened), options_) : failure(opened);
     Problems ignored;
     if (sources) {
       at->second = make_resolver(*std::move(sources), overlap_, ignored, *console_);
     } else {
-      missing_.push_back(sources.error().message);
+      missing_.push_back(sources.error().message());
       misses_ended_ = misses_ended_ || !process_lives(pid, roots_from_environment());
     }
   }
@@ -606,7 +604,7 @@ ExitCode resolve_script(const ResolveOptions& options, const Console& console) {
         "FILE");
   }
   if (input.error() != 0) {
-    return console.fail(system_error("cannot read standard input", input.error()));
+    return console.fail(system_error("cannot read", "standard input", input.error()));
   }
   if (!sources->are_whole(console)) return ExitCode::failed;
   return options.strict && filter.unnamed() != 0 ? ExitCode::findings : ExitCode::ok;

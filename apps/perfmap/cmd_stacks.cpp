@@ -165,7 +165,7 @@ class ProcessNames {
   Result<void> open() {
     Result<RecordedJitOptions> jit =
         recorded_jit_options({options_.map_dir, {}, options_.any_owner}, console_);
-    if (!jit) return Failure(std::move(jit.error()));
+    if (!jit) return failure(jit);
     by_pid_ = find_recorded_jit(*std::move(jit), refused_);
     std::vector<Source> sources = options_.sources;
     const auto& pids = options_.stacks.filter.pids;
@@ -174,7 +174,7 @@ class ProcessNames {
     }
     if (sources.empty()) return {};
     auto given = open_given(sources, console_);
-    if (!given) return Failure(std::move(given.error()));
+    if (!given) return failure(given);
     given_ = *std::move(given);
     return {};
   }
@@ -227,7 +227,8 @@ ExitCode write_named_profile(const StacksOptions& options, const Input& profile,
   naming.demangle = options.stacks.demangle;
   const Step step(console, "naming " + profile.name());
   const Result<PprofNamed> report = name_pprof(profile.text(), naming, *out);
-  if (!report) return console.fail("cannot read " + profile.name() + ": " + report.error().message);
+  if (!report)
+    return console.fail("cannot read " + profile.name() + ": " + report.error().message());
   if (profile.was_truncated())
     return console.fail(profile.name() + " was truncated while it was read");
   const Result<void> written = out->commit();
@@ -328,9 +329,7 @@ Result<void> check_comparison(const StacksOptions& options, StackFormat format) 
   for (const auto& [is_given, name] : refused) {
     if (is_given) return invalid(std::string("--baseline does not support ") + name);
   }
-  if (options.baselines.size() > 1) {
-    return invalid(std::string(kOneWithOne));
-  }
+  if (options.baselines.size() > 1) return invalid(std::string(kOneWithOne));
   const Result<void> checked = check_recorded_options(options);
   return checked ? check_compared(options, options.baselines) : checked;
 }
@@ -363,7 +362,7 @@ ExitCode write_comparison(const StacksOptions& options, StackFormat format,
   if (!normalization) {
     sides.note_empty(options.stacks.filter, console);
     return console.fail("cannot compare " + options.baselines.front() + " with " +
-                        options.recording + ": " + normalization.error().message);
+                        options.recording + ": " + normalization.error().message());
   }
   Result<OutputFile> out = open_output(options.output);
   if (!out) return console.fail(out.error());

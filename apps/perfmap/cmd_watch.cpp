@@ -118,9 +118,7 @@ class Printer {
     const auto number = [this](std::string_view key, std::uint64_t value) {
       json_.member(key, value);
     };
-    if (event.kind == Kind::move) {
-      json_.address("from", event.from);
-    }
+    if (event.kind == Kind::move) json_.address("from", event.from);
     if (event.kind == Kind::entry) number("line", event.line);
     if (event.kind == Kind::load || event.kind == Kind::move) {
       number("index", event.index);

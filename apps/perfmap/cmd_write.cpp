@@ -51,9 +51,7 @@ Result<JitdumpWriter> open_jitdump(const AppendOptions& options, const AppendTar
   jitdump.close_record = false;  // the next call goes on
   jitdump.names_of = names_of;
   jitdump.names = options.strict ? NamePolicy::refuse : NamePolicy::escape;
-  if (!target.place) {
-    return JitdumpWriter::to_descriptor(STDOUT_FILENO, "standard output", jitdump);
-  }
+  if (!target.place) return JitdumpWriter::to_descriptor(STDOUT_FILENO, "standard output", jitdump);
   jitdump.own_dump = !options.pid.empty();
   if (jitdump.own_dump) jitdump.pid = std::stoi(options.pid);
   // The writer would take the pid of a new dump from the path.
@@ -69,10 +67,10 @@ Result<JitdumpWriter> open_jitdump(const AppendOptions& options, const AppendTar
 Result<WriteTarget> WriteTarget::open(const AppendOptions& options, bool jitdump, NameOf names_of,
                                       std::size_t buffer_bytes, const Console& console) {
   if (jitdump && goes_to_terminal(options, console)) {
-    return Failure({Errc::refused, "cannot write a jitdump to a terminal: name a file with -o"});
+    return Failure(Error::refused("cannot write a jitdump to a terminal: name a file with -o"));
   }
   Result<AppendTarget> target = find_target(options, jitdump ? kDumpName : kMapName, console);
-  if (!target) return Failure(std::move(target.error()));
+  if (!target) return failure(target);
   const auto hold = [&target](auto writer) {
     return WriteTarget(*std::move(target), std::move(writer));
   };
@@ -85,7 +83,7 @@ Result<void> WriteTarget::write(Address start, std::uint64_t size, std::string_v
   if (MapWriter* const map = std::get_if<MapWriter>(&writer_)) return map->write(start, size, name);
   const auto index = std::get<JitdumpWriter>(writer_).load(
       {.start = start, .size = size, .name = name, .code = code});
-  return index ? Result<void>() : Failure(index.error());
+  return index ? Result<void>() : failure(index);
 }
 
 Result<void> WriteTarget::flush() {
@@ -139,7 +137,7 @@ class StreamWriter {
     }
     if (!failed_) check(writer_.close());
     if (input.error() != 0) {
-      return console_.fail(system_error("cannot read standard input", input.error()));
+      return console_.fail(system_error("cannot read", "standard input", input.error()));
     }
     note_changed_names(console_, changed_);
     return failed_ || bad_line_ ? ExitCode::failed : ExitCode::ok;
@@ -161,7 +159,7 @@ class StreamWriter {
   }
   void take_json(std::string_view line) {
     const Result<JsonEntry> entry = entry_from_json(line);
-    if (!entry) return complain(entry.error().where.column, entry.error().message);
+    if (!entry) return complain(entry.error().where.column, entry.error().message());
     write(entry->start, entry->size, entry->name);
   }
   void write(Address start, std::uint64_t size, std::string_view name) {

@@ -238,7 +238,7 @@ std::string Console::command_with(const std::string& option) const {
 }
 
 ExitCode Console::fail(const Error& error) const {
-  return error.sys_errno == EPIPE ? ExitCode::ok : fail(error.message);
+  return error.sys_errno == EPIPE ? ExitCode::ok : fail(error.message());
 }
 
 ExitCode Console::fail(std::string_view message) const {

@@ -25,9 +25,7 @@ namespace perfmap::app {
 class Console;
 
 /// The failure of a command line that cannot be carried out.
-inline Failure invalid(std::string why) {
-  return Failure({Errc::invalid_argument, std::move(why)});
-}
+inline Failure invalid(std::string why) { return Failure(Error::invalid(std::move(why))); }
 
 /// One line on a terminal that says what the program is doing: "perfmap: reading perf.data, 42 %,
 /// 3.1 s, 5 s left". It appears after half a second of a step, at most ten times per second, and is

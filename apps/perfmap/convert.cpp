@@ -56,7 +56,7 @@ class LineStream {
     return detect_kind(line) == SourceKind::perf_map && !is_binary(line) && !input_.is_cut();
   }
   ExitCode cannot_read() const {
-    return console_.fail(system_error("cannot read standard input", input_.error()));
+    return console_.fail(system_error("cannot read", "standard input", input_.error()));
   }
   void take(std::string_view line) {
     const Location at{offset_, input_.line_number(), 1};
@@ -126,7 +126,7 @@ Result<Jitdump> dump_of_entries(const Map& map, const std::string& output, std::
   Diagnostics problems(1);
   Result<JitdumpBytes> dump =
       dump_of_map(map, pid_of_map(map.input().name(), output), problems, max_bytes);
-  if (!dump) return Failure(std::move(dump.error()));
+  if (!dump) return failure(dump);
   if (console != nullptr) {
     note_skipped(*console, problems);
     note_without_code(*console, map.input().name(), dump->without_code);
@@ -204,9 +204,9 @@ Result<std::vector<Jitdump>> dumps_of(std::vector<OpenedInput> opened, const Sou
       continue;
     }
     Result<Map> map = map_of(std::move(one), options);
-    if (!map) return Failure(std::move(map.error()));
+    if (!map) return failure(map);
     Result<Jitdump> dump = dump_of_entries(*map, output, left, is_new ? &console : nullptr);
-    if (!dump) return Failure(std::move(dump.error()));
+    if (!dump) return failure(dump);
     left -= std::min<std::uint64_t>(left, dump->bytes().size());
     dumps.push_back(*std::move(dump));
   }
@@ -265,16 +265,16 @@ Result<void> check_output(const std::string& output, const std::vector<OpenedInp
 }
 
 Error refused(const std::string& name, const std::string& what) {
-  return {Errc::unsupported, name + " is " + what + ": only a jitdump has code for an ELF file"};
+  return Error::unsupported(name + " is " + what + ": only a jitdump has code for an ELF file");
 }
 
 /// The last dump of a process; any other source opens as one input.
 Result<Jitdump> open_dump(const ConvertOptions& options, const Console& console) {
   Result<std::vector<OpenedInput>> opened =
       open_inputs(options.sources.front(), options.opening, console);
-  if (!opened) return Failure(std::move(opened.error()));
+  if (!opened) return failure(opened);
   const Result<void> other = check_output(options.output, *opened);
-  if (!other) return Failure(other.error());
+  if (!other) return failure(other);
   OpenedInput& last = opened->back();
   if (last.kind == SourceKind::jitdump || last.input.text().empty()) {
     return dump_of(std::move(last), options.opening);

@@ -24,7 +24,7 @@ std::string_view meaningless_option(const ProfileRequest& request) {
 }
 
 ExitCode fail_to_read(const Input& profile, const Error& error, const Console& console) {
-  return console.fail("cannot read " + profile.name() + ": " + error.message);
+  return console.fail("cannot read " + profile.name() + ": " + error.message());
 }
 
 ExitCode open_pprof(Input input, const ProfileRequest& request, LoadedProfile& loaded,

@@ -26,7 +26,7 @@ bool has_value(std::string_view label) { return label.find('=') != std::string_v
 std::string check_label(const std::string& text) {
   if (has_value(text)) {
     const Result<RecordingLabel> label = parse_label(text);
-    return label ? "" : label.error().message;
+    return label ? "" : label.error().message();
   }
   if (is_recorded_label(text)) return "";
   return "recordings have no '" + text + "', but " + recorded_label_names() +
@@ -38,11 +38,11 @@ Result<std::vector<ListedRecording>> read_list(const std::string& path, bool end
   policy.keep_descriptor = false;
   const Result<Input> input =
       path == "-" ? Input::from_descriptor(0, "-", policy) : Input::open(path, policy);
-  if (!input) return Failure(input.error());
+  if (!input) return failure(input);
   Result<std::vector<ListedRecording>> listed = parse_recording_list(input->text(), ends_with_nul);
   if (listed) return listed;
   const Error& why = listed.error();
-  return invalid(path + ":" + std::to_string(why.where.line) + ": " + why.message);
+  return invalid(path + ":" + std::to_string(why.where.line) + ": " + why.message());
 }
 
 /// The recordings of all lists, of which none may be empty.
@@ -107,10 +107,10 @@ Result<void> check_output(const std::string& output, const std::vector<std::stri
   const auto is_it = [&](const std::string& path) { return file_id(path) == written; };
   const std::string shown = "cannot write to " + one_line(output, true);
   if (std::ranges::any_of(lists, is_it)) {
-    return Failure(Error{Errc::refused, shown + ": it is the list of --recordings"});
+    return Failure(Error::refused(shown + ": it is the list of --recordings"));
   }
   if (std::ranges::none_of(recordings, is_it, &ListedRecording::path)) return {};
-  return Failure(Error{Errc::refused, shown + ": it is one of the recordings"});
+  return Failure(Error::refused(shown + ": it is one of the recordings"));
 }
 
 /// Fails if standard input would be read twice.
@@ -130,7 +130,7 @@ Result<std::vector<ListedRecording>> list_recordings(const std::string& first,
   if (!first.empty()) all.push_back({first});
   for (const std::string& path : options.further) all.push_back({path});
   Result<void> checked = check_stdin(options.lists, all);
-  if (!checked) return Failure(checked.error());
+  if (!checked) return failure(checked);
   Result<std::vector<ListedRecording>> listed = read_lists(options);
   if (!listed) return listed;
   const auto has_labels = [](const ListedRecording& one) { return !one.labels.empty(); };
@@ -141,7 +141,7 @@ Result<std::vector<ListedRecording>> list_recordings(const std::string& first,
   drop_repeated(all, console);
   checked = check_stdin(options.lists, all);
   if (checked) checked = check_output(output, options.lists, all);
-  if (!checked) return Failure(checked.error());
+  if (!checked) return failure(checked);
   return all;
 }
 
@@ -280,7 +280,7 @@ bool is_of_names(const std::string& text) {
   policy.regular_only = true;  // a FIFO can be read only once
   policy.keep_descriptor = false;
   const Result<Input> input = Input::open(text, policy);
-  const Result<Input> inner = input ? expanded(*input) : Failure(input.error());
+  const Result<Input> inner = input ? expanded(*input) : failure(input);
   if (!inner || inner->text().empty()) return is_named_as_names(text);
   const SourceKind kind = detect_kind(inner->text());
   if (kind == SourceKind::perf_data || may_be_pprof(inner->text())) return false;

@@ -40,7 +40,7 @@ Result<OutputFile> open_output(const std::string& path) {
 std::optional<Error> objection_to_emptying(const Index& index, const Diagnostics& problems) {
   if (index.entry_count() != 0 || problems.total() == 0) return std::nullopt;
   const std::string& name = index.maps().front().input().name();
-  return Error{Errc::bad_format, "cannot rewrite " + name + ": it has no valid entry"};
+  return Error::bad_format("cannot rewrite " + name + ": it has no valid entry");
 }
 
 ExitCode commit_whole(OutputFile& out, const Input& input, const Console& console) {
@@ -85,7 +85,7 @@ bool has_target(const AppendOptions& options) {
   return !options.pid.empty() || !options.output.empty();
 }
 
-Error no_target() { return {Errc::invalid_argument, "expected --to-pid PID or -o FILE"}; }
+Error no_target() { return Error::invalid("expected --to-pid PID or -o FILE"); }
 
 namespace {
 
@@ -100,8 +100,8 @@ std::optional<Error> other_kind(const std::string& path) {
   if (!target) return std::nullopt;
   const SourceKind kind = detect_kind(target->text());
   if (kind == SourceKind::perf_map) return std::nullopt;
-  return Error{Errc::unsupported, "cannot append to " + target->name() + ": it is " +
-                                      with_article(kind) + ", not a perf map"};
+  return Error::unsupported("cannot append to " + target->name() + ": it is " + with_article(kind) +
+                            ", not a perf map");
 }
 
 }  // namespace
@@ -118,18 +118,16 @@ Result<AppendTarget> find_target(const AppendOptions& options, const JitFileName
   }
   Result<OutputPlace> place = OutputPlace::find(
       target.path, is_typed ? OutputPlace::Last::followed : OutputPlace::Last::kept);
-  if (!place) return Failure(std::move(place.error()));
+  if (!place) return failure(place);
   if (!is_typed) {
     const struct stat* const file = place->existing();
     if (file != nullptr && S_ISLNK(file->st_mode)) {
-      return Failure({Errc::refused, "cannot open " + target.path + ": it is a symbolic link"});
+      return Failure(Error::cannot("open", target.path, Reason::symbolic_link));
     }
-    if (const Result<void> checked = place->check_existing(); !checked) {
-      return Failure(checked.error());
-    }
+    if (const Result<void> checked = place->check_existing(); !checked) return failure(checked);
   } else {
     Result<std::string> path = place->path_for_appending();
-    if (!path) return Failure(std::move(path.error()));
+    if (!path) return failure(path);
     console.show_as(*path, target.path);
     target.path = *std::move(path);
   }

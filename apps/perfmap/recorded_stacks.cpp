@@ -17,7 +17,7 @@ namespace perfmap::app {
 Result<std::shared_ptr<JitSources>> open_given(const std::vector<Source>& sources,
                                                const Console& console) {
   Result<SourceFiles> files = open_source_files(sources, {}, console);
-  if (!files) return Failure(std::move(files.error()));
+  if (!files) return failure(files);
   auto given = std::make_shared<JitSources>(std::move(files->maps), std::move(files->dumps));
   const Diagnostics& problems = given->problems();
   const std::uint64_t skipped = problems.total() - problems.count_of(rule::kAddressWrap);
@@ -34,7 +34,7 @@ Result<ModuleCacheOptions> module_cache_options(const RecordedStacksOptions& opt
   cache.debug_directories = {"/usr/lib/debug"};
   if (!options.debuginfod) return cache;
   Result<Debuginfod> servers = Debuginfod::open();
-  if (!servers) return Failure(std::move(servers.error()));
+  if (!servers) return failure(servers);
   cache.fetch = asking(*servers, console);
   return cache;
 }
@@ -42,10 +42,10 @@ Result<ModuleCacheOptions> module_cache_options(const RecordedStacksOptions& opt
 Result<std::unique_ptr<Reading>> Reading::open(Input input, const RecordedStacksOptions& options,
                                                StackOptions::Names names, const Console& console) {
   Result<Recording> recording = Recording::open(std::move(input));
-  if (!recording) return Failure(std::move(recording.error()));
+  if (!recording) return failure(recording);
   std::unique_ptr<Reading> reading(new Reading(*std::move(recording)));
   const Result<void> ready = reading->prepare(options, names, console);
-  if (!ready) return Failure(ready.error());
+  if (!ready) return failure(ready);
   return reading;
 }
 
@@ -62,24 +62,24 @@ Result<void> Reading::prepare(const RecordedStacksOptions& options, StackOptions
   stacks.names = names;
   if (options.modules == nullptr) {
     Result<ModuleCacheOptions> caching = module_cache_options(options, console);
-    if (!caching) return Failure(std::move(caching.error()));
+    if (!caching) return failure(caching);
     own_modules_.emplace(*std::move(caching));
   }
   ModuleCache& modules = options.modules != nullptr ? *options.modules : *own_modules_;
   Result<RecordedJitOptions> jit = recorded_jit_options(
       {options.map_dir, options.symfs, options.any_owner, options.recording}, console);
-  if (!jit) return Failure(std::move(jit.error()));
+  if (!jit) return failure(jit);
   stacks.open_module = open_recorded_modules(modules, recording_, *jit);
   if (!options.sources.empty()) {
     auto given = open_given(options.sources, console);
-    if (!given) return Failure(std::move(given.error()));
+    if (!given) return failure(given);
     jit->given = *std::move(given);
   }
   stacks.find_parents = find_recorded_parents(recording_, *jit);
   stacks.find_jit = find_recorded_jit(recording_, *std::move(jit), refused_);
   const Result<void> given =
       options.kallsyms.empty() ? Result<void>() : kernel_.open(options.kallsyms);
-  if (!given) return Failure(given.error());
+  if (!given) return failure(given);
   stacks.find_kallsyms = [this](const RecordedKernel& kernel) { return kernel_.text_of(kernel); };
   if (options.watch) options.watch(stacks);
   reader_.emplace(recording_, std::move(stacks));
@@ -174,9 +174,7 @@ void note_filters(const std::vector<StackProfile::Event>& events, const StackFil
       filter.pids.empty() && filter.tids.empty() && filter.comms.empty() && filter.events.empty();
   if (only_times) return console.note("no sample is in the span of " + filters_of(filter) + span);
   std::string names;
-  for (const StackProfile::Event& event : events) {
-    names += (names.empty() ? "" : ", ") + event.name;
-  }
+  for (const StackProfile::Event& event : events) names += (names.empty() ? "" : ", ") + event.name;
   console.note("none of " + std::to_string(statistics.filtered) + " samples passes " +
                filters_of(filter) +
                (filter.events.empty() ? "" : "; the recording's events are " + names));
@@ -289,23 +287,19 @@ void warn_no_text(const std::string& why, const Console& console) {
 }
 
 void warn_sources(const SourceText& source, const Console& console) {
-  constexpr std::string_view kBegin = "cannot use ";
-  std::vector<Error> others;
-  std::vector<std::string> refused;
+  std::vector<Error> others, refused;
   for (const Error& error : source.failures()) {
-    const bool is_refused = error.message.starts_with(kBegin);
-    if (is_refused) refused.push_back(error.message);
-    if (!is_refused) others.push_back(error);
+    (error.doing == "cannot use" ? refused : others).push_back(error);
   }
   warn_unreadable(others, console);
   const bool is_short = refused.size() > 1 && !console.verbose();
   if (is_short) {
     console.warn(std::to_string(refused.size()) +
-                 " source files cannot be used: " + refused[0].substr(kBegin.size()) + ", and " +
-                 std::to_string(refused.size() - 1) + " more (--verbose names them)");
+                 " source files cannot be used: " + refused[0].path + ": " + refused[0].why() +
+                 ", and " + std::to_string(refused.size() - 1) + " more (--verbose names them)");
   }
-  for (const std::string& message : refused) {
-    if (!is_short) console.warn(message);
+  for (const Error& error : refused) {
+    if (!is_short) console.warn(error.message());
   }
   note_changed(source, console);
 }

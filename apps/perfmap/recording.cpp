@@ -24,7 +24,7 @@ std::string without_slashes(const std::string& path) {
 
 Result<Input> open_recorded_input(const std::string& path, const Console& console) {
   const Result<std::string> directory = unpacked(path, console);
-  if (!directory) return Failure(directory.error());
+  if (!directory) return failure(directory);
   Result<Input> input = open_recording_input(*directory);
   if (input && *directory != path) input->rename(path);
   return input;
@@ -32,21 +32,21 @@ Result<Input> open_recorded_input(const std::string& path, const Console& consol
 
 Result<Recording> open_recorded(const std::string& path, const Console& console) {
   Result<Input> input = open_recorded_input(path, console);
-  if (!input) return Failure(std::move(input.error()));
+  if (!input) return failure(input);
   return Recording::open(*std::move(input));
 }
 
 Result<RecordedJitOptions> recorded_jit_options(const RecordedSourceOptions& options,
                                                 const Console& console) {
   const Result<void> there = check_directories({options.map_dir, options.symfs});
-  if (!there) return Failure(there.error());
+  if (!there) return failure(there);
   RecordedJitOptions jit;
   jit.roots = roots_from_environment();
   jit.symfs = options.symfs;
   jit.any_owner = options.any_owner;
   const std::string directory = unpacked_directory(options.recording);
   const Result<void> known = set_recorded_files(directory, options.map_dir, jit);
-  if (!known) return Failure(known.error());
+  if (!known) return failure(known);
   if (jit.modules != nullptr) warn_unreadable(jit.modules->damaged(), console);
   const bool is_archive = directory != options.recording;
   if (is_archive && options.map_dir.empty()) jit.shown_directory = options.recording;
@@ -77,7 +77,7 @@ RecordingDiagnosis examine_recording(const Recording& recording, RecordedJitOpti
   how.refused = &refused;
   how.check_debuginfod = []() -> Result<void> {
     const Result<Debuginfod> opened = Debuginfod::open();
-    return opened ? Result<void>() : Result<void>(Failure(opened.error()));
+    return opened ? Result<void>() : Result<void>(failure(opened));
   };
   how.threads = std::clamp(std::thread::hardware_concurrency(), 1U, 64U);
   Diagnostics problems(1);

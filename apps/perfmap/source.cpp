@@ -50,7 +50,7 @@ using Recorded = SourceWords::Recorded;
 /// The processes of a recording directory that have files with names.
 Result<std::vector<pid_t>> named_processes(const Source& recording) {
   const Result<std::vector<RecordedFile>> files = recorded_files_in(recording.text);
-  if (!files) return Failure(files.error());
+  if (!files) return failure(files);
   std::vector<pid_t> pids;
   for (const RecordedFile& file : *files) {
     if (pids.empty() || pids.back() != file.pid) pids.push_back(file.pid);
@@ -73,7 +73,7 @@ bool prepare_recording(Source& source, const Console& console) {
 Result<void> select_processes(Source& recording, const std::vector<pid_t>& pids,
                               std::vector<pid_t>& missing, const SourceWords& words) {
   const Result<std::vector<pid_t>> named = named_processes(recording);
-  if (!named) return Failure(named.error());
+  if (!named) return failure(named);
   recording.pids = pids;
   std::erase_if(missing, [&](pid_t pid) { return std::ranges::find(*named, pid) != named->end(); });
   const bool has_any = std::ranges::any_of(
@@ -167,7 +167,7 @@ Result<void> check_process(const std::vector<pid_t>& pids) {
 
 Error with_rights_advice(Error error, const std::string& command) {
   const bool forbidden = error.sys_errno == EACCES || error.sys_errno == EPERM;
-  if (forbidden && ::geteuid() != 0) error.message += "; try 'sudo perfmap " + command + "'";
+  if (forbidden && ::geteuid() != 0) error.append("; try 'sudo perfmap " + command + "'");
   return error;
 }
 
@@ -193,8 +193,7 @@ Result<void> check_directories(std::initializer_list<std::string> directories) {
   for (const std::string& path : directories) {
     std::error_code error;
     if (path.empty() || std::filesystem::is_directory(path, error)) continue;
-    if (!error) error = std::make_error_code(std::errc::not_a_directory);
-    return Failure(Error{Errc::not_found, "cannot open " + path + ": " + error.message()});
+    return Failure(system_error("cannot open", path, error ? error.value() : ENOTDIR));
   }
   return {};
 }
@@ -237,18 +236,18 @@ Result<Map> make_distinct_map(std::vector<OpenedInput> opened, const SourceOptio
 
 Result<Map> open_map(const Source& source, const SourceOptions& options, const Console& console) {
   Result<std::vector<OpenedInput>> opened = open_inputs(source, options, console);
-  if (!opened) return Failure(std::move(opened.error()));
+  if (!opened) return failure(opened);
   return make_map(*std::move(opened), options, console);
 }
 
 Result<std::vector<Map>> open_maps(const std::vector<Source>& sources, const SourceOptions& options,
                                    const Console& console) {
   const Result<void> checked = check_stdin(sources);
-  if (!checked) return Failure(checked.error());
+  if (!checked) return failure(checked);
   std::vector<Map> maps;
   for (const Source& source : sources) {
     Result<Map> map = open_map(source, options, console);
-    if (!map) return Failure(std::move(map.error()));
+    if (!map) return failure(map);
     maps.push_back(*std::move(map));
   }
   return maps;
@@ -320,37 +319,33 @@ bool is_whole(const Console& console, const Resolver& resolver) {
 Result<SourceFiles> open_source_files(const std::vector<Source>& sources,
                                       const SourceOptions& options, const Console& console) {
   Result<std::vector<OpenedInput>> opened = open_inputs(sources, options, console);
-  if (!opened) return Failure(std::move(opened.error()));
+  if (!opened) return failure(opened);
   return source_files(*std::move(opened), options);
 }
 
 void warn_unreadable(std::span<const Error> failures, const Console& console) {
   struct Kind {
-    std::string_view begin, end, fate;
+    std::string_view fate;
     std::size_t files = 0;
     bool was_counted = false;
-    bool has(const std::string& text) const {
-      return text.starts_with(begin) && text.ends_with(end) && text.rfind(": ") != text.npos;
-    }
   };
-  std::array<Kind, 2> kinds = {{{"cannot open ", "", "cannot be read"},
-                                {"cannot use ", ": it is older than the process", "are not used"}}};
+  Kind unreadable{"cannot be read"}, stale{"are not used"};
   const auto kind_of = [&](const Error& error) {
-    return std::ranges::find_if(kinds, [&](const Kind& kind) { return kind.has(error.message); });
+    return error.reason == Reason::older_than_process ? &stale
+           : error.doing == "cannot open"             ? &unreadable
+                                                      : nullptr;
   };
   for (const Error& error : failures) {
-    if (const auto kind = kind_of(error); kind != kinds.end()) ++kind->files;
+    if (Kind* const kind = kind_of(error)) ++kind->files;
   }
   for (const Error& error : failures) {
-    const auto kind = kind_of(error);
-    if (kind == kinds.end() || kind->files <= 2 || console.verbose()) {
-      console.warn(error.message);
+    Kind* const kind = kind_of(error);
+    if (kind == nullptr || kind->files <= 2 || console.verbose()) {
+      console.warn(error.message());
     } else if (!std::exchange(kind->was_counted, true)) {
-      const std::string what = error.message.substr(kind->begin.size());
-      const std::size_t reason = what.rfind(": ");
       console.warn(std::to_string(kind->files) + " files " + std::string(kind->fate) + ": " +
-                   what.substr(0, reason) + " (" + what.substr(reason + 2) + "), and " +
-                   std::to_string(kind->files - 1) + " more (--verbose names them)");
+                   error.path + " (" + error.why() + "), and " + std::to_string(kind->files - 1) +
+                   " more (--verbose names them)");
     }
   }
 }

@@ -154,7 +154,7 @@ inline FetchDebugFile asking(const Debuginfod& servers, const Console& console) 
           told = std::make_shared<std::atomic<bool>>(false)](std::string_view build_id) {
     auto path = servers.find(build_id);
     const std::optional<Error> failure = servers.failure();
-    if (failure && !told->exchange(true)) console.warn(failure->message);
+    if (failure && !told->exchange(true)) console.warn(failure->message());
     return path;
   };
 }

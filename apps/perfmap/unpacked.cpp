@@ -149,7 +149,7 @@ void Unpacked::remove(const std::string& path) {
 
 /// `error`, if it is due to the directory for temporary files, with what to do.
 Failure with_remedy(Error error, const std::string& tmp) {
-  error.message += " (in " + tmp + "; set TMPDIR to use another directory)";
+  error.append(" (in " + tmp + "; set TMPDIR to use another directory)");
   return Failure(std::move(error));
 }
 
@@ -161,12 +161,11 @@ Result<std::string> Unpacked::make(const std::string& path) {
   if (kept == nullptr) throw std::bad_alloc();
   if (!add(kept)) {
     std::free(kept);
-    return Failure({Errc::too_large, "cannot unpack " + path + ": too many archives"});
+    return Failure(Error::too_large("cannot unpack " + path + ": too many archives"));
   }
   if (::mkdtemp(kept) == nullptr) {
     return with_remedy(
-        system_error("cannot unpack " + path + ": cannot create a temporary directory", errno),
-        tmp);
+        system_error("cannot unpack", path + ": cannot create a temporary directory", errno), tmp);
   }
   Result<void> done = unpack_archive(path, kept);
   if (done) {
@@ -176,7 +175,7 @@ Result<std::string> Unpacked::make(const std::string& path) {
   remove_now(kept);
   const int reason = done.error().sys_errno;
   if (reason == ENOSPC || reason == EDQUOT) return with_remedy(std::move(done.error()), tmp);
-  return Failure(std::move(done.error()));
+  return failure(done);
 }
 
 }  // namespace

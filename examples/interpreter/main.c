@@ -45,7 +45,7 @@ static int32_t backend_of(const char* word) {
 
 /* If trampolines cannot be used, the program runs without names for profilers. */
 static void start_trampolines(int32_t backend, const char* directory) {
-  perfmap_error error = {sizeof error, 0, 0, ""};
+  perfmap_error error = {.struct_size = sizeof error};
   perfmap_trampoline_options options;
   memset(&options, 0, sizeof options);
   options.struct_size = sizeof options;

@@ -12,7 +12,7 @@
 /// Names the functions that LLVM ORC loads, for perf: register it with an RTDyldObjectLinkingLayer.
 /// With a directory it writes a jitdump with lines, without one the map of the process.
 class PerfmapListener : public llvm::JITEventListener {
-  perfmap_error error_{sizeof error_, 0, 0, ""};
+  perfmap_error error_{sizeof error_, 0, 0, "", 0, ""};
   perfmap_jitdump* dump_ = nullptr;
   void report() { llvm::errs() << error_.message << '\n'; }
 

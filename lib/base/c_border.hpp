@@ -20,8 +20,12 @@ void lend(const From& from, T*& data, std::size_t& size) noexcept {
 
 inline perfmap_status report(const Error& error, perfmap_error* out) noexcept {
   if (out != nullptr) {
-    perfmap_error filled{0, error.sys_errno, error.where.offset, {}};
-    error.message.copy(filled.message, sizeof filled.message - 1);
+    perfmap_error filled{};
+    filled.sys_errno = error.sys_errno;
+    filled.offset = error.where.offset;
+    error.message().copy(filled.message, sizeof filled.message - 1);
+    filled.reason = static_cast<int32_t>(error.reason);
+    error.path.copy(filled.path, sizeof filled.path - 1);
     copy_out(filled, out);
   }
   return static_cast<perfmap_status>(error.code);
@@ -34,7 +38,7 @@ inline perfmap_status report(const Result<void>& result, perfmap_error* out) noe
 
 /// For an argument that the function does not take, such as "path: NULL".
 inline perfmap_status invalid(const char* message, perfmap_error* out) {
-  return report(Error{Errc::invalid_argument, message}, out);
+  return report(Error::invalid(message), out);
 }
 
 /// Runs `body` and turns exceptions into a status. All C functions that may throw use it. `given`
@@ -44,16 +48,15 @@ perfmap_status guard(perfmap_error* out, Body body, const Structs*... given) noe
   if (!is_complete(out)) return PERFMAP_E_INVALID_ARGUMENT;
   try {
     if (!(is_complete(given) && ...)) {
-      return report(
-          Error{Errc::invalid_argument, "struct_size: smaller than the struct", EINVAL, {}}, out);
+      return report(Error::invalid("struct_size: smaller than the struct").with_errno(EINVAL), out);
     }
     return body();
   } catch (const std::bad_alloc&) {
-    return report(Error{Errc::no_memory, "out of memory"}, out);
+    return report(Error::told(Errc::no_memory, "out of memory"), out);
   } catch (const std::exception& bug) {
-    return report(Error{Errc::internal, bug.what()}, out);
+    return report(Error::told(Errc::internal, bug.what()), out);
   } catch (...) {  // thrown by a caller's visitor
-    return report(Error{Errc::internal, "unknown exception"}, out);
+    return report(Error::told(Errc::internal, "unknown exception"), out);
   }
 }
 

@@ -94,7 +94,6 @@ inline constexpr std::uint64_t kMaxMapsText = std::uint64_t{256} << 20;
 /// Why a file that was found is refused, after "cannot open FILE: " or "cannot use FILE: ".
 inline constexpr const char* kIsNotRegular = "it is not a regular file";
 inline constexpr const char* kIsSymbolicLink = "it is a symbolic link";
-inline constexpr const char* kIsOlderThanProcess = "it is older than the process";
 inline constexpr const char* kBelongsToUser = "it belongs to user ";  ///< then foreign_owner()
 
 /// "it belongs to user 7, not to user 8, root or you (1000)": `owners` are accepted, and `you` is
@@ -119,26 +118,18 @@ inline std::string hard_links(std::uint64_t links) {
   return "it has " + std::to_string(links) + " names (hard links)";
 }
 
-/// Whether a file was refused for one of these reasons. Errors have no code for each reason.
-inline bool is_refused_as(const Error& error, const char* reason) {
-  return error.code == Errc::refused && error.message.find(reason) != std::string::npos;
-}
-
-inline Failure refused_to_open(const std::string& name, const std::string& why, int sys_errno = 0) {
-  return Failure({Errc::refused, "cannot open " + name + ": " + why, sys_errno, {}});
-}
-
 /// Why a file that an input named, or that was found, must not be read; `found` is an O_PATH
 /// descriptor, so that nothing was opened yet. `name` is for the message.
 inline Result<void> check_found(int found, const std::string& name) {
   struct stat status {};
-  if (::fstat(found, &status) != 0) return Failure(system_error("cannot open " + name, errno));
-  if (S_ISLNK(status.st_mode)) return refused_to_open(name, kIsSymbolicLink, ELOOP);
-  if (S_ISDIR(status.st_mode)) return Failure(system_error("cannot open " + name, EISDIR));
-  if (!S_ISREG(status.st_mode)) return refused_to_open(name, kIsNotRegular);
+  if (::fstat(found, &status) != 0) return Failure(system_error("cannot open", name, errno));
+  if (S_ISLNK(status.st_mode)) {
+    return Failure(Error::cannot("open", name, Reason::symbolic_link).with_errno(ELOOP));
+  }
+  if (S_ISDIR(status.st_mode)) return Failure(system_error("cannot open", name, EISDIR));
+  if (!S_ISREG(status.st_mode)) return Failure(Error::cannot("open", name, Reason::not_regular));
   if (const KernelFileSystem* const kernel = kernel_file_system_of(found)) {
-    return refused_to_open(
-        name, std::string("it is on ") + kernel->name + ", a file system of the kernel");
+    return Failure(Error::cannot("open", name, Reason::kernel_file, kernel->name));
   }
   return {};
 }
@@ -148,13 +139,13 @@ inline Result<void> check_found(int found, const std::string& name) {
 /// without /proc.
 inline Result<Descriptor> open_found(const Descriptor& found, const std::string& name) {
   if (const Result<void> checked = check_found(found.get(), name); !checked) {
-    return Failure(checked.error());
+    return failure(checked);
   }
   // This thread's own descriptors: the real /proc, not one below a root that a test or an attacker
   // made.
   const std::string self = "/proc/self/fd/" + std::to_string(found.get());
   Descriptor fd(::open(self.c_str(), kReadFound));
-  if (!fd.is_open()) return Failure(system_error("cannot open " + name, errno));
+  if (!fd.is_open()) return Failure(system_error("cannot open", name, errno));
   return fd;
 }
 

@@ -36,6 +36,12 @@ constexpr bool all_digits(std::string_view text) noexcept {
   return !text.empty();
 }
 
+/// A letter or digit of ASCII, or '_'.
+constexpr bool is_word(char c) noexcept {
+  const char lower = static_cast<char>(c | 0x20);
+  return (lower >= 'a' && lower <= 'z') || (c >= '0' && c <= '9') || c == '_';
+}
+
 inline bool is_lower_hex(char c) noexcept { return hex_digit(c) >= 0 && (c < 'A' || c > 'F'); }
 
 /// Writes `value` in lower-case hexadecimal without prefix or leading zeros; at most 16 bytes.

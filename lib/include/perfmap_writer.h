@@ -53,11 +53,47 @@ typedef enum perfmap_status {
   PERFMAP_E_INTERNAL = 9 /* a bug in perfmap */
 } perfmap_status;
 
+/* What exactly failed, for callers that distinguish it. A later release may add numbers. */
+typedef enum perfmap_reason {
+  PERFMAP_REASON_OTHER = 0,         /* the message says it */
+  PERFMAP_REASON_SYSTEM = 1,        /* a system call failed; see sys_errno */
+  PERFMAP_REASON_NOT_REGULAR = 2,   /* the file is not a regular file */
+  PERFMAP_REASON_SYMBOLIC_LINK = 3, /* the path is a symbolic link */
+  PERFMAP_REASON_KERNEL_FILE = 4,   /* the file is on a file system of the kernel, such as /proc */
+  PERFMAP_REASON_HARD_LINKS = 5,    /* the file has several names */
+  PERFMAP_REASON_FOREIGN_OWNER = 6, /* the file belongs to another user */
+  PERFMAP_REASON_OLDER_THAN_PROCESS = 7, /* the file is of an earlier process with the same pid */
+  PERFMAP_REASON_OTHER_PROCESS = 8,      /* the process is not the one that was recorded */
+  PERFMAP_REASON_OTHER_FILE = 9,         /* the file is not the one that is mapped */
+  PERFMAP_REASON_OTHER_BUILD = 10,       /* the file has another build ID */
+  PERFMAP_REASON_DELETED = 11,           /* the file was deleted */
+  PERFMAP_REASON_PRIVATE = 12,           /* other users cannot read the file */
+  PERFMAP_REASON_REPLACED = 13,          /* another file was put at the path meanwhile */
+  PERFMAP_REASON_TRUNCATED = 14,         /* the file was truncated while it was read */
+  PERFMAP_REASON_CHANGED = 15,           /* the file changed while it was read */
+  PERFMAP_REASON_TOO_LARGE = 16,         /* the file is too large */
+  PERFMAP_REASON_TOO_MANY = 17,          /* the input has too many parts */
+  PERFMAP_REASON_EXISTS = 18,            /* the file to create exists */
+  PERFMAP_REASON_IS_INPUT = 19,          /* the file to write is also read */
+  PERFMAP_REASON_NO_PROCESS = 20,        /* there is no such process */
+  PERFMAP_REASON_PROCESS_ENDED = 21,     /* the process has ended */
+  PERFMAP_REASON_OTHER_KIND = 22,    /* the data is of a kind that this function does not read */
+  PERFMAP_REASON_NOT_OF_KIND = 23,   /* the data is not of the kind that was asked for */
+  PERFMAP_REASON_NOT_INSTALLED = 24, /* a library is not installed */
+  PERFMAP_REASON_FORBIDDEN = 25,     /* the process whose rights are used may not read the file */
+  PERFMAP_REASON_HIDDEN_ADDRESSES = 26, /* the kernel hides its addresses */
+  PERFMAP_REASON_UNREACHABLE = 27,      /* the path leads nowhere in the process's root directory */
+  PERFMAP_REASON_UNSUITABLE = 28        /* the file is refused for a reason that the message has */
+} perfmap_reason;
+
 typedef struct perfmap_error {
   size_t struct_size; /* set by the caller to sizeof(perfmap_error) */
   int32_t sys_errno;  /* an errno value; 0: none */
   uint64_t offset;    /* position in the input, in bytes from its start */
   char message[256];  /* NUL-terminated, truncated if longer */
+  int32_t reason;     /* a perfmap_reason */
+  /* The file, or "process 42", that the error is about; "" if none. As `message`. */
+  char path[256];
 } perfmap_error;
 
 /* The version, such as "0.1.0". NUL-terminated, static. */

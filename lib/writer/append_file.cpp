@@ -480,9 +480,7 @@ int AppendFile::open_map(const char* path, MapRules rules) noexcept {
 /// If the file cannot be read, false: a blank line is the smaller damage.
 bool AppendFile::ends_in_newline(const char* path, bool own) const noexcept {
   const Descriptor reader(::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (own ? O_NOFOLLOW : 0)));
-  if (!reader.is_open() || file_number(fd_.get()) != file_number(reader.get())) {
-    return false;
-  }
+  if (!reader.is_open() || file_number(fd_.get()) != file_number(reader.get())) return false;
   // A line that another process is writing becomes visible page by page. On most file systems, a
   // search for holes waits until that write is done; on the others, a short sleep has to do.
   constexpr timespec kMoment{0, 1'000'000};

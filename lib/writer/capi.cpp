@@ -120,9 +120,14 @@ perfmap::WriterOptions writer_options(const Options& given, bool own_map) noexce
 
 perfmap_status fail(const WriterMessage& message, perfmap_error* out) noexcept {
   if (out != nullptr) {
-    perfmap_error filled{0, message.sys_errno, 0, {}};
-    const std::size_t length = std::strlen(message.text);
-    std::memcpy(filled.message, message.text, std::min(length, sizeof filled.message - 1));
+    perfmap_error filled{};
+    filled.sys_errno = message.sys_errno;
+    filled.reason = message.reason;
+    const auto put = [](const char* from, auto& to) {
+      std::memcpy(to, from, std::min(std::strlen(from), sizeof to - 1));
+    };
+    put(message.text, filled.message);
+    put(message.path, filled.path);
     copy_out(filled, out);
   }
   return static_cast<perfmap_status>(message.status);
@@ -188,9 +193,7 @@ const char* perfmap_status_text(perfmap_status status) {
 int perfmap_state_configure(const perfmap_state_options* options) {
   if (!is_complete(options)) return own_map::refuse("struct_size: smaller than the struct");
   const perfmap_state_options given = copy_in(options);
-  if (const char* const why = unknown_policy(given); why != nullptr) {
-    return own_map::refuse(why);
-  }
+  if (const char* const why = unknown_policy(given); why != nullptr) return own_map::refuse(why);
   return own_map::configure(
       given.directory == nullptr ? "/tmp" : given.directory, writer_options(given, true),
       given.keep_stale != 0 ? perfmap::StaleMap::keep : perfmap::StaleMap::empty,

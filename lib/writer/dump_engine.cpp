@@ -275,9 +275,7 @@ bool DumpEngine::open_own(std::string_view directory, DumpFault& fault) noexcept
   if (locked.is_deadlock() || directory.empty()) {
     return fail(fault, directory.empty() ? EINVAL : EDEADLK);
   }
-  if (const int error = set_own_name(directory, kDumpName); error != 0) {
-    return fail(fault, error);
-  }
+  if (const int error = set_own_name(directory, kDumpName); error != 0) return fail(fault, error);
   return open_own_locked(fault);
 }
 

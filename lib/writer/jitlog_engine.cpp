@@ -150,9 +150,7 @@ std::size_t JitlogTicks::write_name(char (&out)[kMaxName]) const noexcept {
 
 JitlogLoops::~JitlogLoops() {
   const std::uint32_t count = count_.load();
-  for (JitlogLoop loop = 1; loop <= count; ++loop) {
-    std::free(const_cast<char*>(name(loop).data()));
-  }
+  for (JitlogLoop loop = 1; loop <= count; ++loop) std::free(const_cast<char*>(name(loop).data()));
   for (std::string_view* const chunk : chunks_) std::free(chunk);
   std::free(table_);
 }

@@ -5,7 +5,7 @@ namespace {
 
 // clang-format off
 constexpr perfmap_layout kLayouts[] = {
-    PERFMAP_LAYOUT(perfmap_error, struct_size, sys_errno, offset, message)
+    PERFMAP_LAYOUT(perfmap_error, struct_size, sys_errno, offset, message, reason, path)
     PERFMAP_LAYOUT(perfmap_layout, record, member, offset, size, kind)
     PERFMAP_LAYOUT(perfmap_state_options, struct_size, directory, fork, names, buffer_bytes,
                    flush_after_ns, most_bytes, keep_stale, on_full, on_full_context, mapped)

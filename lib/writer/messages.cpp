@@ -66,7 +66,12 @@ WriterMessage message_of(const char* what, const char* path, int sys_errno) noex
   char room[256] = {};
   const char* meaning = our_meaning(sys_errno);
   if (meaning == nullptr) meaning = text_of(::strerror_r(sys_errno, room, sizeof room), room);
-  return make(status_of(sys_errno), sys_errno, "%s %s: %s", what, path, meaning);
+  WriterMessage made = make(status_of(sys_errno), sys_errno, "%s %s: %s", what, path, meaning);
+  made.reason = sys_errno == ELOOP    ? PERFMAP_REASON_SYMBOLIC_LINK
+                : sys_errno == EMLINK ? PERFMAP_REASON_HARD_LINKS
+                                      : PERFMAP_REASON_SYSTEM;
+  std::snprintf(made.path, sizeof made.path, "%s", path);
+  return made;
 }
 
 WriterMessage whole_message(const char* what, int sys_errno) noexcept {

@@ -15,6 +15,8 @@ namespace perfmap {
 struct WriterMessage {
   std::int32_t status = 0;  ///< a perfmap_status, which has the numbers of Errc
   int sys_errno = 0;
+  std::int32_t reason = 0;  ///< a perfmap_reason, which has the numbers of Reason
+  char path[ForkSafeFile::kMaxPath] = {};
   char text[2 * ForkSafeFile::kMaxPath] = {};
 };
 

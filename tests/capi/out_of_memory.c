@@ -44,7 +44,7 @@ int posix_memalign(void** out, size_t alignment, size_t size) {
 
 static const char* map_path;
 static const char* dump_path;
-static perfmap_error error = {sizeof(perfmap_error), 0, 0, ""};
+static perfmap_error error = {.struct_size = sizeof(perfmap_error)};
 
 static int ignore(const perfmap_finding* finding, void* context) {
   (void)finding;

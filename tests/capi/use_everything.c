@@ -10,7 +10,7 @@
 
 #include "check.h"
 
-static perfmap_error error = {sizeof(perfmap_error), 0, 0, ""};
+static perfmap_error error = {.struct_size = sizeof(perfmap_error)};
 
 static void use_mapped_writer(void) {
   perfmap_writer* writer = NULL;
@@ -39,6 +39,7 @@ static void use_writer(void) {
   options.buffer_bytes = 4096;
   CHECK(perfmap_writer_open("no/such/directory.map", NULL, &writer, &error) == PERFMAP_E_NOT_FOUND);
   CHECK(error.sys_errno == ENOENT && strstr(error.message, "no/such/directory.map") != NULL);
+  CHECK(error.reason == PERFMAP_REASON_SYSTEM && strcmp(error.path, "no/such/directory.map") == 0);
   remove("written.map");
   CHECK(perfmap_writer_open("written.map", &options, &writer, &error) == PERFMAP_OK);
   CHECK(perfmap_writer_write(writer, 0x1000, 0x10, "foo", 3, &error) == PERFMAP_OK);
@@ -64,6 +65,7 @@ static void use_timeline(const char* path) {
   int changed = -1;
   code.struct_size = sizeof code;
   CHECK(perfmap_timeline_open("no/such/file", &timeline, &error) == PERFMAP_E_NOT_FOUND);
+  CHECK(error.reason == PERFMAP_REASON_SYSTEM && strcmp(error.path, "no/such/file") == 0);
   CHECK(perfmap_timeline_open(NULL, &timeline, &error) == PERFMAP_E_INVALID_ARGUMENT);
   CHECK(perfmap_timeline_open("written.map", &timeline, &error) == PERFMAP_E_UNSUPPORTED);
   CHECK(perfmap_timeline_open(path, &timeline, &error) == PERFMAP_OK);

@@ -7,7 +7,7 @@
 
 #include "check.h"
 
-static perfmap_error error = {sizeof(perfmap_error), 0, 0, ""};
+static perfmap_error error = {.struct_size = sizeof(perfmap_error)};
 
 static int values[3];
 

@@ -75,7 +75,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (done) {
     require(whole.is_complete() && whole.files.contains("perf.data"));
   } else {
-    require(done.error().message.starts_with("cannot unpack fuzz: "));
+    require(done.error().message().starts_with("cannot unpack fuzz: "));
   }
   // The kind of compression is known by the first piece.
   Collecting again;

@@ -65,7 +65,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string bytes(reinterpret_cast<const char*>(data), size);
   if (!bytes.empty() && bytes.find_first_of("{ \n") == 0) {
     const Result<JitdumpBytes> dump = dump_from_json(bytes);
-    require(dump || (!dump.error().message.empty() && dump.error().where.line != 0));
+    require(dump || (!dump.error().message().empty() && dump.error().where.line != 0));
     if (dump && dump->bytes.size() < (std::size_t{1} << 20)) check_round_trip(dump->bytes);
     return 0;
   }

@@ -39,7 +39,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view json(reinterpret_cast<const char*>(data), size);
   const Result<MapText> map = map_text_from_json(json);
   if (!map) {
-    if (map.error().message.empty() || map.error().where.line == 0) std::abort();
+    if (map.error().message().empty() || map.error().where.line == 0) std::abort();
     return 0;
   }
   const Map first(Input::from_text(map->text, "fuzz"));

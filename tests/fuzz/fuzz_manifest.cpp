@@ -55,7 +55,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check_names({reinterpret_cast<const char*>(data), size});
   const auto manifest = parse_manifest({reinterpret_cast<const char*>(data), size});
   if (!manifest) {
-    require(!manifest.error().message.empty());
+    require(!manifest.error().message().empty());
     return 0;
   }
   require(manifest->pid > 0);

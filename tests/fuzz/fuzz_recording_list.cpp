@@ -65,7 +65,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   const std::uint64_t wrong = lines.error().where.line;
-  require(wrong != 0 && lines.error().message.find('\n') == std::string::npos);
+  require(wrong != 0 && lines.error().message().find('\n') == std::string::npos);
   require(!parse_recording_list(up_to_line(text, wrong), false));
   require(parse_recording_list(up_to_line(text, wrong - 1), false).has_value());
   return 0;

@@ -69,7 +69,7 @@ int main(int count, char** arguments) {
   const Wishes wishes = read_wishes(count, arguments);
   const auto index = DebugIndex::open(arguments[1], wishes.options);
   if (!index) {
-    std::cerr << index.error().message << '\n';
+    std::cerr << index.error().message() << '\n';
     return 1;
   }
   std::vector<Address> vaddrs;

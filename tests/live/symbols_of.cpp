@@ -11,7 +11,7 @@ int main(int count, char** words) {
   if (count != 3) return 2;
   const auto module = perfmap::Module::open(words[1], {"", {words[2]}});
   if (!module) {
-    std::fprintf(stderr, "%s\n", module.error().message.c_str());
+    std::fprintf(stderr, "%s\n", module.error().message().c_str());
     return 1;
   }
   unsigned long long address = 0;

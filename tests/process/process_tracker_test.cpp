@@ -57,7 +57,7 @@ std::string file_at(pid_t pid, Address address) {
   if (region == nullptr) return "nothing mapped";
   const auto process = ProcSource::open(pid);
   const auto file = (*process)->open_region(*region);
-  if (!file) return file.error().message;
+  if (!file) return file.error().message();
   return *file ? std::string((*file)->text().substr(0, 40)) : "gone";
 }
 
@@ -228,7 +228,7 @@ TEST_CASE("the vdso is read from the process's memory", "[process]") {
     if (region.file->kind != RegionKind::vdso) continue;
     const auto bytes = (*process)->read_memory(region.range);
     if (!bytes) {
-      test::skip(bytes.error().message);
+      test::skip(bytes.error().message());
       continue;
     }
     CHECK((*bytes)->size() == region.range.size);
@@ -254,16 +254,16 @@ TEST_CASE("a process that ends while it is read is reported as gone, not as an e
     if (i % 2 == 1)
       REQUIRE(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) == 0);
     const auto imported = tracker.import(child);
-    if (!imported) FAIL(imported.error().message);
+    if (!imported) FAIL(imported.error().message());
     const auto process = ProcSource::open(child);
-    if (!process) FAIL(process.error().message);
+    if (!process) FAIL(process.error().message());
     if (*process) {
       const auto maps = (*process)->memory_map(tracker.files());
       const auto words = (*process)->command_line();
       const auto program = (*process)->executable();
       if (!maps || !words || !program) FAIL("an error");
       const auto jit = tracker.refresh_jit(child);
-      if (!jit) FAIL(jit.error().message);
+      if (!jit) FAIL(jit.error().message());
       gone += *program ? 0 : 1;
     } else {
       ++gone;

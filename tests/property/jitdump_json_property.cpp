@@ -95,7 +95,7 @@ TEST_CASE("any JSON becomes a dump or an error", "[json][property]") {
   } else {
     CHECK(back.error().code == Errc::bad_format);
     CHECK(back.error().where.line >= 1);
-    CHECK(!back.error().message.empty());
+    CHECK(!back.error().message().empty());
   }
 }
 

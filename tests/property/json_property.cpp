@@ -89,7 +89,7 @@ TEST_CASE("damaged JSON is read, or refused with a location inside it", "[proper
     CHECK(map.error().where.offset <= json.size());
     CHECK(map.error().where.line >= 1);
     CHECK(map.error().where.column >= 1);
-    CHECK(map.error().message.find('\n') == std::string::npos);
+    CHECK(map.error().message().find('\n') == std::string::npos);
   }
 }
 

@@ -33,7 +33,7 @@ struct Injected {
       }
     }
     options.open_dump = [&](pid_t, std::uint64_t, const std::string& path) -> Result<RecordedDump> {
-      if (dumps.empty()) return Failure({Errc::not_found, "no " + path, 0, {}});
+      if (dumps.empty()) return Failure(Error::not_found("no " + path));
       return RecordedDump{dump_of(dumps.front())};
     };
     const Recording opened = recording_of(recording);

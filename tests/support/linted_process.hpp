@@ -41,7 +41,7 @@ class LintedProcess {
       files.push_back({nullptr, dumps.back().get(), &read[files.size()]});
     }
     auto found = lint_process(PlantedProcess::kPid, files, Diagnostics(0), options);
-    if (!found) return {found.error().message};
+    if (!found) return {found.error().message()};
     std::vector<std::string> all;
     for (std::size_t i = 0; i < files.size(); ++i) {
       add(i < maps.size() ? maps[i]->input().name() : dumps[i - maps.size()]->input().name(),

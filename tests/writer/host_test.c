@@ -25,7 +25,7 @@
 
 #include "../capi/check.h"
 
-static perfmap_error error = {sizeof(perfmap_error), 0, 0, ""};
+static perfmap_error error = {.struct_size = sizeof(perfmap_error)};
 
 enum mode { PLAIN, BUFFERED, MAPPED, MODES };
 

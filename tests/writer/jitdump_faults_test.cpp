@@ -187,7 +187,7 @@ TEST_CASE("ENOSPC from a device is reported with its path", "[writer][jitdump]")
   const auto writer = JitdumpWriter::open("/dev/full", quiet());
   REQUIRE(!writer);
   CHECK(writer.error().sys_errno == ENOSPC);
-  CHECK(writer.error().message.find("/dev/full") != std::string::npos);
+  CHECK(writer.error().message().find("/dev/full") != std::string::npos);
 }
 
 TEST_CASE("unreadable code is EFAULT, and no part of its record stays", "[writer][jitdump]") {

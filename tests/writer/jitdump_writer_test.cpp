@@ -139,7 +139,7 @@ TEST_CASE("one call writes the record and the line in the map", "[writer][jitdum
   REQUIRE(map->close());
   const auto half = writer->load(function_of("dump alone"), &*map);
   REQUIRE(!half);
-  CHECK(half.error().message.find("x.map") != std::string::npos);
+  CHECK(half.error().message().find("x.map") != std::string::npos);
 }
 
 }  // namespace perfmap

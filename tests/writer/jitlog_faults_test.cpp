@@ -146,7 +146,7 @@ TEST_CASE("ENOSPC is reported by the call that writes, by flush and by close", "
   const auto flushed = log->flush();
   REQUIRE(!flushed);
   CHECK(flushed.error().sys_errno == ENOSPC);
-  CHECK(flushed.error().message.find("full") != std::string::npos);
+  CHECK(flushed.error().message().find("full") != std::string::npos);
   CHECK(log->lost() == 3);
   CHECK(log->close().error().sys_errno == ENOSPC);
 }

@@ -50,7 +50,7 @@ static perfmap_writer* mapped;
 static perfmap_jitdump* dump;
 static perfmap_jitlog* log_of_loops;
 static perfmap_trampoline_arena* arena;
-static perfmap_error error = {sizeof(perfmap_error), 0, 0, ""};
+static perfmap_error error = {.struct_size = sizeof(perfmap_error)};
 static char long_name[5000];
 
 static perfmap_status status_of(int answer) {

@@ -14,7 +14,7 @@ the loader looks.
 """
 from . import process_map
 from ._library import core as _core
-from .errors import LibraryNotFound, PerfmapError, PerfmapOSError, Status
+from .errors import LibraryNotFound, PerfmapError, PerfmapOSError, Reason, Status
 from .process_map import ForkPolicy, NamePolicy, StartState
 from .profile import resolve
 from .reader import (Code, DecodedName, Entry, Finding, Index, Map, Overlap, Severity, Timeline, TruncationGuard,
@@ -32,6 +32,6 @@ def library_version() -> str:
 __all__ = [
     "Clock", "Code", "DecodedName", "Entry", "Finding", "ForkPolicy", "Index", "Jitdump", "Jitlog",
     "LibraryNotFound", "Line", "Map", "MapWriter", "NamePolicy", "Overlap", "PerfmapError", "PerfmapOSError",
-    "Severity", "StartState", "Status", "Timeline", "TruncationGuard", "Unwinding", "decode_name",
+    "Reason", "Severity", "StartState", "Status", "Timeline", "TruncationGuard", "Unwinding", "decode_name",
     "library_version", "process_map", "resolve",
 ]

@@ -296,13 +296,19 @@ def new(library: Library, record: str, **members: Any) -> Any:
     return made
 
 
+def error_from(status: int, error: Any) -> PerfmapError:
+    """The exception for a perfmap_error. An older library has no reason and no path."""
+    return error_of(status, error.message.decode("utf-8", "replace"), error.sys_errno, error.offset,
+                    getattr(error, "reason", 0), getattr(error, "path", b""))
+
+
 def check(function: Callable[..., int], *arguments: Any) -> None:
     """Calls a function whose last parameter is a perfmap_error*."""
     type_: Any = core().structures["perfmap_error"]
     error = type_(ctypes.sizeof(type_))
     status = function(*arguments, ctypes.byref(error))
     if status:
-        raise error_of(status, error.message.decode("utf-8", "replace"), error.sys_errno, error.offset)
+        raise error_from(status, error)
 
 
 def found(function: Callable[..., int], *arguments: Any) -> bool:

@@ -20,7 +20,7 @@ from typing import Any, Callable, Iterator, Optional, Union
 
 from . import _library, _workers
 from ._library import Name, StrPath
-from .errors import PerfmapOSError, Status
+from .errors import Status
 
 
 class ForkPolicy(enum.IntEnum):
@@ -64,8 +64,9 @@ def _done(answer: int) -> None:
         _on_full.raise_pending()
         library = _library.core()
         error = _library.new(library, "perfmap_error")
-        library.perfmap_state_last_error(ctypes.byref(error))
-        raise PerfmapOSError(Status.IO, error.message.decode("utf-8", "replace") or os.strerror(errno), errno)
+        status = library.perfmap_state_last_error(ctypes.byref(error)) or Status.IO
+        error.sys_errno = error.sys_errno or errno
+        raise _library.error_from(status, error)
 
 
 def configure(*, directory: Optional[StrPath] = None, fork: ForkPolicy = ForkPolicy.FRESH,

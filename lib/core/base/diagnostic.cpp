@@ -79,10 +79,4 @@ const Rule* find(std::string_view id) noexcept {
 
 }  // namespace rule
 
-Error system_error(std::string what, int sys_errno) {
-  what += ": ";
-  what += std::generic_category().message(sys_errno);
-  return {sys_errno == ENOENT ? Errc::not_found : Errc::io, std::move(what), sys_errno, {}};
-}
-
 }  // namespace perfmap

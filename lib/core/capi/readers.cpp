@@ -12,19 +12,14 @@
 #include "perfmap/runtimes.hpp"
 #include "perfmap/timeline.hpp"
 
-using perfmap::capi::copy_out;
-using perfmap::capi::guard;
-using perfmap::capi::invalid;
-using perfmap::capi::lend;
-using perfmap::capi::report;
-using perfmap::capi::to_c;
+using namespace perfmap::capi;
 
 namespace {
 
 /// Compressed data and other formats would parse as maps of garbage.
 perfmap::Error wrong_kind(const std::string& name, perfmap::SourceKind kind) {
-  return {perfmap::Errc::unsupported,
-          name + " is " + std::string(to_string(kind)) + " data, not a perf map"};
+  return perfmap::Error::unsupported(name + " is " + std::string(to_string(kind)) +
+                                     " data, not a perf map");
 }
 
 perfmap_status hand_out(perfmap::Result<perfmap::Input> input, perfmap::Map::Options options,
@@ -58,7 +53,7 @@ perfmap_status perfmap_map_open_pid(int32_t pid, perfmap_map** out, perfmap_erro
   return guard(error, [&]() -> perfmap_status {
     if (pid <= 0) {
       const std::string message = std::to_string(pid) + " is not a process ID";
-      return report(perfmap::Error{perfmap::Errc::invalid_argument, message}, error);
+      return report(perfmap::Error::invalid(message), error);
     }
     return hand_out(perfmap::find_process_map(pid), {.growing = perfmap::process_lives(pid)}, out,
                     error);
@@ -128,13 +123,6 @@ perfmap_status perfmap_map_lint(const perfmap_map* map, size_t most_per_rule,
     return PERFMAP_OK;
   });
 }
-
-using perfmap::capi::copy_out;
-using perfmap::capi::guard;
-using perfmap::capi::invalid;
-using perfmap::capi::lend;
-using perfmap::capi::report;
-using perfmap::capi::to_c;
 
 struct perfmap_index {
   perfmap::Index index;
@@ -257,9 +245,7 @@ void perfmap_name_decode(const char* name, size_t size, perfmap_name* out) {
     answer.runtime = perfmap::to_string(decoded.runtime).data();
     if (!decoded.tier.empty()) answer.tier = decoded.tier.data();
     lend(decoded.function, answer.function, answer.function_size);
-    if (!decoded.file.empty()) {
-      lend(decoded.file, answer.file, answer.file_size);
-    }
+    if (!decoded.file.empty()) lend(decoded.file, answer.file, answer.file_size);
     answer.line = decoded.line;
     answer.column = decoded.column;
     return PERFMAP_OK;
@@ -280,12 +266,6 @@ size_t perfmap_name_inline_chain(const char* name, size_t size, perfmap_name_par
   });
   return count;
 }
-
-using perfmap::capi::copy_in;
-using perfmap::capi::copy_out;
-using perfmap::capi::guard;
-using perfmap::capi::invalid;
-using perfmap::capi::report;
 
 struct perfmap_timeline {
   perfmap::Timeline timeline;
@@ -324,9 +304,8 @@ perfmap_status perfmap_timeline_open(const char* path, perfmap_timeline** out,
         [name](std::string_view begin) -> perfmap::Result<perfmap::StreamStart> {
       const perfmap::SourceKind kind = perfmap::detect_kind(begin);
       if (kind == perfmap::SourceKind::jitdump) return perfmap::StreamStart::accepted;
-      return perfmap::Failure(
-          {perfmap::Errc::unsupported,
-           name + " is not a jitdump; it looks like a " + std::string(to_string(kind))});
+      return perfmap::Failure(perfmap::Error::unsupported(
+          name + " is not a jitdump; it looks like a " + std::string(to_string(kind))));
     };
     perfmap::OpenPolicy policy;
     policy.check_start = &check;

@@ -31,19 +31,42 @@ constexpr std::size_t kSettledEnd = 4096;
 /// For smaller files, reading instead of touching the mapping saves only a few page faults.
 constexpr std::size_t kWorthReading = std::size_t{256} << 10;
 
-std::string cannot_open(const std::string& name) {
-  return "cannot open " + (name.empty() ? "''" : name);
+std::string shown(const std::string& name) { return name.empty() ? "''" : name; }
+
+Error cannot_open(const std::string& name, int sys_errno) {
+  return system_error("cannot open", shown(name), sys_errno);
 }
 
-/// Why the policy rejects this file, or nothing.
-std::string objection(const struct stat& status, const OpenPolicy& policy) {
-  if (policy.regular_only && !S_ISREG(status.st_mode)) return kIsNotRegular;
+/// See OpenPolicy::bounded.
+bool is_out_of_bounds(const struct stat& status) noexcept {
+  constexpr off_t kMaxBytes = off_t{64} << 30;
+  constexpr off_t kMaxHoles = off_t{1} << 30;
+  constexpr off_t kSmall = off_t{16} << 20;
+  constexpr off_t kBlock = 512;  // for every file system
+  if (!S_ISREG(status.st_mode)) return false;
+  const off_t stored =
+      status.st_blocks * kBlock;  // also smaller than the size in a compressed file
+  return status.st_size > kMaxBytes ||
+         (status.st_size > kMaxHoles && stored < status.st_size / 2) ||
+         (status.st_size > kSmall && stored < status.st_size / 16);
+}
+
+Result<void> check_policy(const std::string& name, const struct stat& status,
+                          const OpenPolicy& policy) {
+  const auto refuse = [&](Reason reason, std::string why = {}) {
+    return Failure(Error::cannot("open", shown(name), reason, std::move(why)));
+  };
+  if (policy.regular_only && !S_ISREG(status.st_mode)) return refuse(Reason::not_regular);
   const auto& owners = policy.owners;
   if (!owners.empty() && std::find(owners.begin(), owners.end(), status.st_uid) == owners.end()) {
-    return foreign_owner(status.st_uid, {owners.begin(), owners.end()}, ::geteuid());
+    return refuse(Reason::foreign_owner,
+                  foreign_owner(status.st_uid, {owners.begin(), owners.end()}, ::geteuid()));
   }
   if (policy.one_name && S_ISREG(status.st_mode) && status.st_nlink > 1) {
-    return hard_links(status.st_nlink);
+    return refuse(Reason::hard_links, hard_links(status.st_nlink));
+  }
+  if (policy.bounded && is_out_of_bounds(status)) {
+    return refuse(Reason::too_large, "it is too large");
   }
   return {};
 }
@@ -53,9 +76,9 @@ int link_flag(const OpenPolicy& policy) { return policy.follow_link ? 0 : O_NOFO
 /// ELOOP under O_NOFOLLOW means that the path is a link, so it gets another message.
 Error open_error(const std::string& name, int sys_errno, const OpenPolicy& policy) {
   if (sys_errno == ELOOP && !policy.follow_link) {
-    return {Errc::refused, cannot_open(name) + ": " + kIsSymbolicLink, sys_errno};
+    return Error::cannot("open", shown(name), Reason::symbolic_link).with_errno(sys_errno);
   }
-  return system_error(cannot_open(name), sys_errno);
+  return cannot_open(name, sys_errno);
 }
 
 /// Opens a file by `open`, a function of flags for open(2) that returns a descriptor. A file that
@@ -76,7 +99,7 @@ Result<Descriptor> open_by(const Open& open, const std::string& name, const Open
   Descriptor again(open(kReadFound | link_flag(policy)));
   if (!again.is_open()) return Failure(open_error(name, errno, policy));
   if (file_number(again.get()) == file_number(found.get())) return again;
-  return refused_to_open(name, "it was replaced by another file");
+  return Failure(Error::cannot("open", name, Reason::replaced, "it was replaced by another file"));
 }
 
 /// Reads a stream to its end.
@@ -89,11 +112,11 @@ Result<MmapVector<char>> read_stream(int fd, const std::string& name, const Open
     text.make_room(kBlock);
     const ssize_t got = ::read(fd, text.data() + have, kBlock);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return Failure(system_error("cannot read " + name, errno));
+    if (got < 0) return Failure(system_error("cannot read", name, errno));
     text.resize(have + static_cast<std::size_t>(got));
     if (got == 0) break;
     const Result<void> fits = limits.look_at({text.data(), text.size()});
-    if (!fits) return Failure(fits.error());
+    if (!fits) return failure(fits);
   }
   text.shrink();
   return text;
@@ -128,20 +151,6 @@ class UnreadDescriptor {
 
 std::atomic<int> UnreadDescriptor::kept_{0};
 
-/// See OpenPolicy::bounded.
-bool is_out_of_bounds(const struct stat& status) noexcept {
-  constexpr off_t kMaxBytes = off_t{64} << 30;
-  constexpr off_t kMaxHoles = off_t{1} << 30;
-  constexpr off_t kSmall = off_t{16} << 20;
-  constexpr off_t kBlock = 512;  // for every file system
-  if (!S_ISREG(status.st_mode)) return false;
-  const off_t stored =
-      status.st_blocks * kBlock;  // also smaller than the size in a compressed file
-  return status.st_size > kMaxBytes ||
-         (status.st_size > kMaxHoles && stored < status.st_size / 2) ||
-         (status.st_size > kSmall && stored < status.st_size / 16);
-}
-
 }  // namespace
 
 StreamLimits::StreamLimits(const OpenPolicy& policy, std::string name)
@@ -151,11 +160,11 @@ StreamLimits::StreamLimits(const OpenPolicy& policy, std::string name)
 
 Result<void> StreamLimits::look_at(std::string_view so_far) {
   const auto refused = [&](const std::string& why) {
-    return Failure({Errc::too_large, "cannot read " + name_ + ": " + why});
+    return Failure(Error::too_large("cannot read " + name_ + ": " + why));
   };
   if (check_ && so_far.size() >= next_look_) {
     const Result<StreamStart> start = check_(so_far);
-    if (!start) return Failure(start.error());
+    if (!start) return failure(start);
     if (*start == StreamStart::accepted) check_ = {};
     if (*start == StreamStart::undecided && so_far.size() >= kMaxUndecided) {
       return refused("its first " + std::to_string(kMaxUndecided >> 20) +
@@ -192,13 +201,10 @@ struct Input::Storage {
 
 Result<Input> Input::take(int fd, std::string name, const OpenPolicy& policy, bool by_path) {
   struct stat status {};
-  if (::fstat(fd, &status) != 0) return Failure(system_error(cannot_open(name), errno));
-  if (S_ISDIR(status.st_mode)) return Failure(system_error(cannot_open(name), EISDIR));
-  if (const std::string why = objection(status, policy); !why.empty()) {
-    return Failure({Errc::refused, cannot_open(name) + ": " + why});
-  }
-  if (policy.bounded && is_out_of_bounds(status)) {
-    return Failure({Errc::too_large, cannot_open(name) + ": it is too large"});
+  if (::fstat(fd, &status) != 0) return Failure(cannot_open(name, errno));
+  if (S_ISDIR(status.st_mode)) return Failure(cannot_open(name, EISDIR));
+  if (const Result<void> checked = check_policy(name, status, policy); !checked) {
+    return failure(checked);
   }
   Input input;
   input.storage_ = std::make_shared<Storage>();
@@ -208,16 +214,14 @@ Result<Input> Input::take(int fd, std::string name, const OpenPolicy& policy, bo
   // its position. Both are read as streams.
   if (status.st_size > 0 && position == 0) {
     input.storage_->mapping = Mapping(fd, static_cast<std::size_t>(status.st_size));
-    if (!input.storage_->mapping.mapped()) {
-      return Failure(system_error("cannot map " + name, errno));
-    }
+    if (!input.storage_->mapping.mapped()) return Failure(system_error("cannot map", name, errno));
     input.text_ = input.storage_->mapping.text();
     if (policy.keep_descriptor && input.text_.size() >= kWorthReading) {
       input.storage_->unread.keep(fd);
     }
   } else {
     Result<MmapVector<char>> text = read_stream(fd, name, policy);
-    if (!text) return Failure(std::move(text.error()));
+    if (!text) return failure(text);
     input.storage_->stream = *std::move(text);
     input.text_ = {input.storage_->stream.data(), input.storage_->stream.size()};
   }
@@ -239,7 +243,7 @@ Result<Descriptor> open_path(const std::string& path, const OpenPolicy& policy) 
 
 Result<Input> Input::open(const std::string& path, const OpenPolicy& policy) {
   const Result<Descriptor> fd = open_path(path, policy);
-  if (!fd) return Failure(fd.error());
+  if (!fd) return failure(fd);
   Result<Input> input = take(fd->get(), path, policy, true);
   struct stat link {};
   if (input && ::lstat(path.c_str(), &link) == 0) input->facts_.was_link = S_ISLNK(link.st_mode);
@@ -255,7 +259,7 @@ Result<Input> Input::open_below(int root_fd, const std::string& path, std::strin
     return static_cast<int>(::syscall(SYS_openat2, root_fd, path.c_str(), &how, sizeof how));
   };
   const Result<Descriptor> fd = open_by(open, name, policy);
-  if (!fd) return Failure(fd.error());
+  if (!fd) return failure(fd);
   return take(fd->get(), std::move(name), policy, false);
 }
 
@@ -311,9 +315,9 @@ Result<Input> Input::take_again() const {
   OpenPolicy policy = policy_;
   policy.regular_only = true;
   const Result<Descriptor> fd = open_path(name_, policy);
-  if (!fd) return Failure(fd.error());
+  if (!fd) return failure(fd);
   struct stat status {};
-  if (::fstat(fd->get(), &status) != 0) return Failure(system_error(cannot_open(name_), errno));
+  if (::fstat(fd->get(), &status) != 0) return Failure(cannot_open(name_, errno));
   // An unchanged file is not mapped again.
   const FileFacts now = facts_of(status);
   if (is_same_file(now) && is_unchanged(now)) return *this;
@@ -325,7 +329,7 @@ Result<Input> Input::take_again() const {
 Result<Growth> Input::refresh() {
   if (!by_path_ && !open_again_) return Growth::unchanged;
   Result<Input> fresh = take_again();
-  if (!fresh) return Failure(std::move(fresh.error()));
+  if (!fresh) return failure(fresh);
   const std::size_t had = settled_size_;
   const bool same = is_same_file(fresh->facts_);
   if (same && is_unchanged(fresh->facts_)) return Growth::unchanged;
@@ -391,7 +395,7 @@ struct LineBlocks::State {
     do {
       count = ::read(fd, buffer.data() + size, kBlock);
     } while (count < 0 && errno == EINTR);
-    if (count < 0) return Failure(system_error("cannot read " + name, errno));
+    if (count < 0) return Failure(system_error("cannot read", name, errno));
     size += static_cast<std::size_t>(count);
     at_end = count == 0;
     return {};
@@ -410,11 +414,10 @@ LineBlocks& LineBlocks::operator=(LineBlocks&&) noexcept = default;
 LineBlocks::~LineBlocks() = default;
 
 Result<LineBlocks> LineBlocks::open(const std::string& path) {
-  const std::string what = "cannot open " + (path.empty() ? "''" : path);
   Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
   struct stat status {};
-  if (!fd.is_open() || ::fstat(fd.get(), &status) != 0) return Failure(system_error(what, errno));
-  if (S_ISDIR(status.st_mode)) return Failure(system_error(what, EISDIR));
+  if (!fd.is_open() || ::fstat(fd.get(), &status) != 0) return Failure(cannot_open(path, errno));
+  if (S_ISDIR(status.st_mode)) return Failure(cannot_open(path, EISDIR));
   LineBlocks blocks = of_descriptor(fd.get(), path);
   blocks.state_->own = std::move(fd);
   return blocks;
@@ -431,7 +434,7 @@ Result<std::string_view> LineBlocks::next() {
   State& state = *state_;
   while (!state.at_end) {
     const Result<void> filled = state.fill();
-    if (!filled) return Failure(filled.error());
+    if (!filled) return failure(filled);
     const std::string_view text = std::string_view(state.buffer).substr(0, state.size);
     if (state.is_skipping) {
       const std::size_t newline = text.find('\n');
@@ -439,8 +442,8 @@ Result<std::string_view> LineBlocks::next() {
       state.is_skipping = newline == std::string_view::npos;
       state.skipped += state.handed;
       if (state.skipped > kEndlessLine) {
-        return Failure({Errc::too_large, "cannot read " + state.name + ": a line of more than " +
-                                             std::to_string(kEndlessLine >> 20) + " MiB"});
+        return Failure(Error::too_large("cannot read " + state.name + ": a line of more than " +
+                                        std::to_string(kEndlessLine >> 20) + " MiB"));
       }
       continue;
     }

@@ -92,9 +92,9 @@ std::optional<uid_t> effective_user(std::string_view status) {
 
 /// Joins the reasons why no path led to a file into one error. `what`: "perf map".
 Error none_of(const std::vector<Error>& reasons, const std::string& what, pid_t pid) {
-  Error error{Errc::not_found, "no " + what + " of process " + std::to_string(pid)};
+  Error error = Error::not_found("no " + what + " of process " + std::to_string(pid));
   for (const Error& reason : reasons) {
-    error.message += (&reason == &reasons.front() ? ": " : "; ") + reason.message;
+    error.append((&reason == &reasons.front() ? ": " : "; ") + reason.message());
     if (reason.code != Errc::not_found) error.code = reason.code;
     error.sys_errno = reason.sys_errno;
   }
@@ -153,12 +153,12 @@ Target::Target(pid_t pid, const Roots& roots, bool any_owner)
   if (!may_have_own_root) return;
   inner = last_number(status, "NStgid:").value_or(pid);
   root = Descriptor(::openat(directory.get(), "root", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!root.is_open()) no_root = system_error("cannot open " + name + "/root", errno);
+  if (!root.is_open()) no_root = system_error("cannot open", name + "/root", errno);
 }
 
 Result<Input> Target::read_file(const char* file) const {
   const Descriptor fd(::openat(directory.get(), file, O_RDONLY | O_CLOEXEC));
-  if (!fd.is_open()) return Failure(system_error("cannot open " + name + "/" + file, errno));
+  if (!fd.is_open()) return Failure(system_error("cannot open", name + "/" + file, errno));
   return Input::from_descriptor(fd.get(), name + "/" + file, {.max_stream_bytes = kMaxMapsText});
 }
 
@@ -180,16 +180,16 @@ Result<Input> open_with(const ProcessRights& rights, const std::string& path,
                         const OpenPolicy& policy) {
   // The directory is ours, and may be closed to the process; what is in it need not be.
   const Descriptor found(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-  if (!found.is_open()) return Failure(system_error("cannot open " + path, errno));
+  if (!found.is_open()) return Failure(system_error("cannot open", path, errno));
   const Result<Descriptor> fd = rights.with([&] { return open_found(found, path); });
-  if (!fd) return Failure(fd.error());
+  if (!fd) return failure(fd);
   return Input::from_descriptor(fd->get(), path, policy);
 }
 
 Result<Input> Target::open_on_host(const std::string& path) const {
   if (!directory.is_open()) return Input::open(path, policy);
   const Result<ProcessRights> rights = ProcessRights::of(directory.get());
-  if (!rights && rights.error().code != Errc::not_found) return Failure(rights.error());
+  if (!rights && rights.error().code != Errc::not_found) return failure(rights);
   if (!rights || rights->is_own()) return Input::open(path, policy);
   Result<Input> input = open_with(*rights, path, policy);
   if (input) {
@@ -225,9 +225,9 @@ MappedDumps mapped_dumps(const Target& process) {
 }
 
 Error too_many_dumps(pid_t pid, std::size_t count) {
-  return {Errc::too_large, "process " + std::to_string(pid) + " has mapped " +
-                               std::to_string(count) + " jitdumps: only the first " +
-                               std::to_string(kMaxProcessDumps) + " are read"};
+  return Error::too_large("process " + std::to_string(pid) + " has mapped " +
+                          std::to_string(count) + " jitdumps: only the first " +
+                          std::to_string(kMaxProcessDumps) + " are read");
 }
 
 /// See find_process_map().
@@ -243,7 +243,7 @@ Result<Input> find_in_tmp(pid_t pid, const JitFileName& name, const std::string&
       Result<Input> input = target.open(path);
       if (input) return input;
       // No other file stands in for one that is there and cannot be used.
-      if (input.error().code != Errc::not_found) return Failure(std::move(input.error()));
+      if (input.error().code != Errc::not_found) return failure(input);
       reasons.push_back(std::move(input.error()));
     }
   }
@@ -260,7 +260,9 @@ bool process_lives(pid_t pid, const Roots& roots) {
   return ::stat(process_directory(pid, roots).c_str(), &status) == 0;
 }
 
-Error no_process(pid_t pid) { return {Errc::not_found, "no process " + std::to_string(pid)}; }
+Error no_process(pid_t pid) {
+  return Error::of(Reason::no_process, "process " + std::to_string(pid));
+}
 
 pid_t process_of_thread(pid_t tid, const Roots& roots) {
   const Result<Input> status = Input::open(process_directory(tid, roots) + "/status");

@@ -62,13 +62,13 @@ Result<OutputFile> OutputFile::replace(const Input& input) {
 
 Result<OutputFile> OutputFile::replace_itself(const std::string& path) {
   Result<OutputPlace> place = OutputPlace::find(path, OutputPlace::Last::kept);
-  if (!place) return Failure(std::move(place.error()));
+  if (!place) return failure(place);
   OutputFile file;
   file.name_ = path;
   file.owns_ = true;
   file.place_ = *std::move(place);
   file.fd_ = file.create(0666);
-  if (file.fd_ < 0) return Failure(system_error("cannot write " + path, errno));
+  if (file.fd_ < 0) return Failure(system_error("cannot write", path, errno));
   return file;
 }
 
@@ -85,31 +85,27 @@ bool is_same(const struct stat* file, const FileFacts& wanted) noexcept {
 // end is the file checked here, or a file put in its place meanwhile.
 Result<OutputFile> OutputFile::replace(const std::string& path, const FileFacts* only) {
   Result<OutputPlace> place = OutputPlace::find(path);
-  if (!place) return Failure(std::move(place.error()));
+  if (!place) return failure(place);
   OutputFile file;
   file.name_ = path;
   file.owns_ = true;
   const struct stat* const old = place->existing();
-  if (only != nullptr && !is_same(old, *only)) {
-    return Failure({Errc::refused, path + " was replaced by another file after it was read"});
-  }
+  if (only != nullptr && !is_same(old, *only)) return Failure(Error::of(Reason::replaced, path));
   if (old != nullptr && !S_ISREG(old->st_mode)) {
     const Result<int> fd = place->open_existing();
-    if (!fd) return Failure(fd.error());
+    if (!fd) return failure(fd);
     file.fd_ = *fd;
     return file;
   }
   // A file that was read and is replaced by a new version keeps its owner.
   if (only == nullptr) {
-    if (const Result<void> checked = place->check_existing(); !checked) {
-      return Failure(checked.error());
-    }
+    if (const Result<void> checked = place->check_existing(); !checked) return failure(checked);
   }
   file.place_ = *std::move(place);
   // A replacement is private to its owner until it has the mode of the old file. A new file gets
   // the mode that the umask leaves, as from any program.
   file.fd_ = file.create(old != nullptr ? 0600 : 0666);
-  if (file.fd_ < 0) return Failure(system_error("cannot write " + path, errno));
+  if (file.fd_ < 0) return Failure(system_error("cannot write", path, errno));
   if (old != nullptr) {
     // Only root can give a file away; for others it stays theirs, which is not an error.
     if (::fchown(file.fd_, old->st_uid, old->st_gid) != 0) errno = 0;
@@ -210,7 +206,7 @@ void OutputFile::drain() {
   send(shown);
 }
 
-Error OutputFile::error() const { return system_error("cannot write " + name_, errno_); }
+Error OutputFile::error() const { return system_error("cannot write", name_, errno_); }
 
 Result<void> OutputFile::flush() {
   drain();
@@ -306,17 +302,19 @@ std::optional<std::string> objection_to_rewriting(const Input& input, bool force
 }
 
 Result<void> take_write_rights(const Input& input) {
-  const std::string failed = "cannot change the mode of " + input.name();
+  const std::string& name = input.name();
   const Descriptor file(::open(input.name().c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   struct stat status {};
   if (file.get() < 0 || ::fstat(file.get(), &status) != 0) {
-    return Failure(system_error(failed, errno));
+    return Failure(system_error("cannot change the mode of", name, errno));
   }
   if (status.st_dev != input.facts().device || status.st_ino != input.facts().inode) {
-    return Failure({Errc::refused, failed + ": it was replaced by another file"});
+    return Failure(
+        Error::refused("cannot change the mode of " + name + ": it was replaced by another file"));
   }
   const mode_t mode = status.st_mode & 07777 & ~static_cast<mode_t>(S_IWGRP | S_IWOTH);
-  if (::fchmod(file.get(), mode) != 0) return Failure(system_error(failed, errno));
+  if (::fchmod(file.get(), mode) != 0)
+    return Failure(system_error("cannot change the mode of", name, errno));
   return {};
 }
 

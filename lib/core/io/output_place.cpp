@@ -54,7 +54,7 @@ class Walk {
   Result<void> follow_link();
   Result<void> enter(Descriptor next);
   Failure failed(int sys_errno) const {
-    return Failure(system_error("cannot write " + (path_.empty() ? "''" : path_), sys_errno));
+    return Failure(system_error("cannot write", (path_.empty() ? "''" : path_), sys_errno));
   }
 
   const std::string& path_;
@@ -85,11 +85,10 @@ Result<void> Walk::run(bool follow_last) {
   if (name.empty()) return failed(EISDIR);
   // The kernel would follow it in a directory of that user's: to any file that we may write.
   if (foreign_ && (!file.is_open() || status.st_uid != *foreign_)) {
-    return Failure({Errc::refused,
-                    "cannot write " + path_ + ": '" + foreign_name_ +
-                        "' is a symbolic link of user " + std::to_string(*foreign_) +
-                        ", but its target does not belong to that user",
-                    EACCES});
+    return Failure(Error::refused("cannot write " + path_ + ": '" + foreign_name_ +
+                                  "' is a symbolic link of user " + std::to_string(*foreign_) +
+                                  ", but its target does not belong to that user")
+                       .with_errno(EACCES));
   }
   return {};
 }
@@ -118,11 +117,10 @@ Result<void> Walk::step(bool follow_last) {
 Result<void> Walk::follow_link() {
   if (++links_ > kMaxLinks) return failed(ELOOP);
   if (may_be_planted(directory_status, status)) {
-    return Failure({Errc::refused,
-                    "cannot write " + path_ + ": '" + name + "' is a symbolic link of user " +
-                        std::to_string(status.st_uid) +
-                        " in a directory that other users may write to",
-                    EACCES});
+    return Failure(Error::refused("cannot write " + path_ + ": '" + name +
+                                  "' is a symbolic link of user " + std::to_string(status.st_uid) +
+                                  " in a directory that other users may write to")
+                       .with_errno(EACCES));
   }
   if (rest_.empty() && !foreign_ && status.st_uid != 0 && status.st_uid != ::geteuid()) {
     foreign_ = status.st_uid;
@@ -165,9 +163,7 @@ OutputPlace::~OutputPlace() = default;
 
 Result<OutputPlace> OutputPlace::find(const std::string& path, Last last) {
   Walk walk(path);
-  if (const Result<void> done = walk.run(last == Last::followed); !done) {
-    return Failure(done.error());
-  }
+  if (const Result<void> done = walk.run(last == Last::followed); !done) return failure(done);
   auto state = std::make_unique<State>();
   state->is_planted = walk.file.is_open() && may_be_planted(walk.directory_status, walk.status);
   state->path = path;
@@ -188,16 +184,15 @@ const struct stat* OutputPlace::existing() const noexcept {
 Result<void> OutputPlace::check_existing() const {
   if (!state_->is_planted) return {};
   const bool is_file = S_ISREG(state_->status.st_mode);
-  return Failure({Errc::refused,
-                  "cannot write " + state_->path + ": it is a " +
-                      (is_file ? "file" : "FIFO or device") + " of user " +
-                      std::to_string(state_->status.st_uid) +
-                      " in a directory that other users may write to",
-                  EACCES});
+  return Failure(Error::refused("cannot write " + state_->path + ": it is a " +
+                                (is_file ? "file" : "FIFO or device") + " of user " +
+                                std::to_string(state_->status.st_uid) +
+                                " in a directory that other users may write to")
+                     .with_errno(EACCES));
 }
 
 Result<int> OutputPlace::open_existing() const {
-  if (const Result<void> checked = check_existing(); !checked) return Failure(checked.error());
+  if (const Result<void> checked = check_existing(); !checked) return failure(checked);
   constexpr int kFlags = O_WRONLY | O_CLOEXEC | O_NOCTTY;
   const std::string found = "/proc/self/fd/" + std::to_string(state_->file.get());
   int fd = ::open(found.c_str(), kFlags);
@@ -205,7 +200,7 @@ Result<int> OutputPlace::open_existing() const {
   if (fd < 0 && errno == ENOENT) {
     fd = ::openat(directory(), state_->name.c_str(), kFlags | O_NOFOLLOW);
   }
-  if (fd < 0) return Failure(system_error("cannot open " + state_->path, errno));
+  if (fd < 0) return Failure(system_error("cannot open", state_->path, errno));
   return fd;
 }
 
@@ -217,13 +212,13 @@ Result<std::string> OutputPlace::path_for_appending() {
   for (int i = 0; i < kTries && !state_->file.is_open(); ++i) {
     const Descriptor made(::openat(directory(), state_->name.c_str(), kFlags, 0600));
     if (!made.is_open() && errno != EEXIST) {
-      return Failure(system_error("cannot open " + state_->path, errno));
+      return Failure(system_error("cannot open", state_->path, errno));
     }
     Result<OutputPlace> again = find(state_->path);
-    if (!again) return Failure(std::move(again.error()));
+    if (!again) return failure(again);
     *this = *std::move(again);
   }
-  if (const Result<void> checked = check_existing(); !checked) return Failure(checked.error());
+  if (const Result<void> checked = check_existing(); !checked) return failure(checked);
   std::string found = "/proc/self/fd/" + std::to_string(state_->file.get());
   return ::access(found.c_str(), F_OK) == 0 ? std::move(found) : state_->path;
 }

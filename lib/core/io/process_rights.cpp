@@ -137,9 +137,9 @@ Result<std::string> read_status(int proc_directory) {
     text.resize(have + (got > 0 ? static_cast<std::size_t>(got) : 0));
     if (got == 0) return text;
   }
-  if (error == 0) return Failure({Errc::bad_format, "the status of a process is too long"});
+  if (error == 0) return Failure(Error::bad_format("the status of a process is too long"));
   if (error == ESRCH) error = ENOENT;  // it has ended
-  return Failure(system_error("cannot read the status of a process", error));
+  return Failure(system_error("cannot read the status of a process", "", error));
 }
 
 /// Whether the process is in our user namespace; false if that cannot be seen.
@@ -158,7 +158,7 @@ Result<ProcessRights> ProcessRights::of(int proc_directory) {
   if (!is_on_procfs(proc_directory) || !own.get()) return ProcessRights();
   if ((own.effective() & kNeeded) != kNeeded) return ProcessRights();
   const Result<std::string> status = read_status(proc_directory);
-  if (!status) return Failure(status.error());
+  if (!status) return failure(status);
   // Real, effective, saved, file system: the first counts.
   std::string_view users = line_of(*status, "Uid:");
   std::string_view group_line = line_of(*status, "Gid:");
@@ -166,7 +166,7 @@ Result<ProcessRights> ProcessRights::of(int proc_directory) {
   const auto user = take_number<uid_t>(users);
   const auto group = take_number<gid_t>(group_line);
   if (!user || !group) {
-    return Failure({Errc::bad_format, "the status of a process has no user or group"});
+    return Failure(Error::bad_format("the status of a process has no user or group"));
   }
   ProcessRights rights;
   rights.pid_ = take_number<pid_t>(pids).value_or(0);
@@ -191,7 +191,7 @@ ProcessRights::Borrowed::Borrowed(const ProcessRights& rights) {
   if (rights.is_own_) return;
   Capabilities own;
   if (!own.get()) {
-    error_ = system_error("cannot read our own capabilities", errno);
+    error_ = system_error("cannot read our own capabilities", "", errno);
     return;
   }
   is_taken_ = true;
@@ -203,7 +203,7 @@ ProcessRights::Borrowed::Borrowed(const ProcessRights& rights) {
   if (::prctl(PR_GET_PDEATHSIG, &death_signal_) != 0) death_signal_ = 0;
   if (take(rights)) return;
   error_ = system_error(
-      "cannot use the rights of process " + std::to_string(rights.pid_) + " to open its files",
+      "cannot use the rights of process " + std::to_string(rights.pid_) + " to open its files", "",
       EPERM);
   error_->code = Errc::refused;
 }
@@ -231,10 +231,9 @@ ProcessRights::Borrowed::~Borrowed() {
 
 void ProcessRights::explain(Error& error) const {
   if (error.sys_errno != EACCES && error.sys_errno != EPERM) return;
-  const std::string reason = ": " + std::generic_category().message(error.sys_errno);
-  if (error.message.ends_with(reason)) error.message.resize(error.message.size() - reason.size());
-  error.message += ": process " + std::to_string(pid_) + " may not read it";
   error.code = Errc::refused;
+  error.reason = Reason::forbidden;
+  error.detail = std::to_string(pid_);
 }
 
 }  // namespace perfmap

@@ -104,7 +104,7 @@ class Merger {
   /// Empty dumps have no header, so they cannot contradict the others.
   std::optional<Error> check_headers() {
     const auto different = [](std::string what) {
-      return Error{Errc::invalid_argument, "cannot merge " + std::move(what)};
+      return Error::invalid("cannot merge " + std::move(what));
     };
     for (const Jitdump& dump : dumps_) {
       if (!dump.header()) continue;
@@ -279,9 +279,9 @@ class Merger {
 Result<JitdumpBytes> dump_of_map(const Map& map, std::uint32_t pid, Diagnostics& problems,
                                  std::uint64_t max_bytes) {
   const auto too_large = [&] {
-    return Failure({Errc::too_large, map.input().name() +
-                                         " cannot be converted: the jitdump would have " +
-                                         more_than(max_bytes) + ", mostly zeros"});
+    return Failure(Error::too_large(map.input().name() +
+                                    " cannot be converted: the jitdump would have " +
+                                    more_than(max_bytes) + ", mostly zeros"));
   };
   const std::uint64_t bytes = dump_size(map);
   if (bytes > max_bytes) return too_large();

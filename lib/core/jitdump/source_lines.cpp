@@ -78,7 +78,12 @@ struct SourceLines::State {
     const Result<Input> input = Input::open(known->first, policy);
     if (!input || input->facts().size > kMaxBytes - bytes) return kNone;
     bytes += input->facts().size;
-    return known->second = read_script(input->text());
+    known->second = read_script(input->text());
+    // In a newer file, such as that of a later checkout, only lengths are compared.
+    const std::int64_t written = dump->input().facts().mtime_ns;
+    const bool is_newer = written != 0 && input->facts().mtime_ns > written;
+    if (is_newer) known->second.positions.assign(input->text().size(), true);
+    return known->second;
   }
 
   void mark() {

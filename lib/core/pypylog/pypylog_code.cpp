@@ -312,13 +312,13 @@ Result<JitdumpBytes> dump_of_loops(const CompiledLoops& loops, std::string_view 
                                    const LoopDumpOptions& options) {
   JitdumpBytes dump;
   if (write_loops(loops, log, options, dump)) return dump;
-  return Failure({Errc::too_large, "the jitdump would have " + more_than(options.max_bytes)});
+  return Failure(Error::too_large("the jitdump would have " + more_than(options.max_bytes)));
 }
 
 Result<MapText> map_of_loops(const CompiledLoops& loops) {
   Diagnostics problems(1);
   Result<JitdumpBytes> bare = dump_of_loops(loops, {}, {.bare = true});
-  if (!bare) return Failure(std::move(bare.error()));
+  if (!bare) return failure(bare);
   return map_text_at(Timeline(Jitdump(Input::from_text(std::move(bare->bytes), "")), problems));
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "base/utf8.hpp"
 #include "map/map_scan.hpp"
 
 namespace perfmap {
@@ -160,9 +161,7 @@ bool begin_alike(const char* a, const char* b, std::size_t size) noexcept {
   }();
   const char* const mask = kMask.data() + kMax - size;
   std::uint64_t differ = 0;
-  for (std::size_t i = 0; i < kMax; i += 8) {
-    differ |= (word(a + i) ^ word(b + i)) & word(mask + i);
-  }
+  for (std::size_t i = 0; i < kMax; i += 8) differ |= (word(a + i) ^ word(b + i)) & word(mask + i);
   return differ == 0;
 }
 
@@ -239,7 +238,7 @@ class Categories {
     const bool opens = ending.front() == '{';
     if (!opens && ending.back() != '}') return {};
     const std::string_view name = opens ? ending.substr(1) : ending.substr(0, ending.size() - 1);
-    if (!std::all_of(name.begin(), name.end(), is_word)) return {};
+    if (!std::all_of(name.begin(), name.end(), is_in_name)) return {};
     const Ending found{opens ? Kind::open : Kind::close, number_of(name), name};
     if (opens) remember(found);
     return found;
@@ -273,11 +272,7 @@ class Categories {
     Ending ending = {};
   };
 
-  static bool is_word(char byte) noexcept {
-    const char lower = static_cast<char>(byte | 0x20);
-    return (lower >= 'a' && lower <= 'z') || (byte >= '0' && byte <= '9') || byte == '_' ||
-           byte == '-';
-  }
+  static bool is_in_name(char byte) noexcept { return is_word(byte) || byte == '-'; }
 
   std::uint32_t number_of(std::string_view category) {
     const auto found = numbers_.find(category);

@@ -84,12 +84,12 @@ Result<nlohmann::json> read_description(
   try {
     document = Json::parse(text.begin(), text.end(), see, false);
   } catch (const TooLarge& limit) {
-    return Failure({Errc::too_large, std::string(limit.why)});
+    return Failure(Error::too_large(std::string(limit.why)));
   }
-  if (!document.is_object()) return Failure({Errc::bad_format, "it is not a JSON object"});
+  if (!document.is_object()) return Failure(Error::bad_format("it is not a JSON object"));
   const auto found = document.find("schema");
   if (found == document.end() || *found != schema) {
-    return Failure({Errc::unsupported, "its schema is not " + std::string(schema)});
+    return Failure(Error::unsupported("its schema is not " + std::string(schema)));
   }
   return document;
 }

@@ -164,9 +164,9 @@ Result<void> for_each_json_entry(std::string_view json,
                                 CountingIterator(json.data() + json.size(), &taken), &events);
   if (good && events.ours) return {};
   if (good)
-    return Failure({Errc::bad_format, "JSON, but not a map in perfmap's format", 0, {0, 1, 1}});
+    return Failure(Error::bad_format("JSON, but not a map in perfmap's format").at({0, 1, 1}));
   const Location where = locate(json, taken == 0 ? 0 : taken - 1);
-  return Failure({Errc::bad_format, std::move(events.problem), 0, where});
+  return Failure(Error::bad_format(std::move(events.problem)).at(where));
 }
 
 /// The line of `text` that starts at `offset`; text before it is not counted as a line.
@@ -217,9 +217,7 @@ void write_entry(JsonWriter& json, const AddressRange& range, std::string_view n
   json.address("start", range.begin);
   json.member("size", range.size);
   json.name_members(name);
-  if (source) {
-    json.member("source", *source);
-  }
+  if (source) json.member("source", *source);
   json.member("line", line);
   json.end_object();
 }
@@ -228,9 +226,7 @@ void write_problem_of(JsonWriter& json, const Diagnostic& problem,
                       std::optional<std::uint32_t> source) {
   json.begin_object();
   json.member("rule", problem.rule->id);
-  if (source) {
-    json.member("source", *source);
-  }
+  if (source) json.member("source", *source);
   json.member("line", problem.where.line);
   json.member("column", problem.where.column);
   json.member("offset", problem.where.offset);
@@ -266,11 +262,9 @@ void begin_document(JsonWriter& json, std::span<const Map> maps, const JsonOrigi
 
 void end_document(JsonWriter& json, const Diagnostics& problems, bool several) {
   json.end_array();
-  json.begin_array("problems");
-  for (const Diagnostic& problem : problems.items()) {
+  json.list("problems", problems.items(), [&](const Diagnostic& problem) {
     write_problem_of(json, problem, several ? std::optional(problem.map) : std::nullopt);
-  }
-  json.end_array();
+  });
   json.end_object();
   json.newline();
 }
@@ -284,8 +278,8 @@ Result<JsonEntry> entry_from_json(std::string_view line) {
     found = std::move(entry);
     ++count;
   });
-  if (!read) return Failure(read.error());
-  if (count != 1) return Failure({Errc::bad_format, "expected one entry", 0, {0, 1, 1}});
+  if (!read) return failure(read);
+  if (count != 1) return Failure(Error::bad_format("expected one entry").at({0, 1, 1}));
   return *std::move(found);
 }
 
@@ -296,7 +290,7 @@ Result<MapText> map_text_from_json(std::string_view json) {
   };
   const Result<void> read =
       is_json_lines(json) ? parse_lines(json, take) : for_each_json_entry(json, take);
-  if (!read) return Failure(read.error());
+  if (!read) return failure(read);
   return map;
 }
 

@@ -66,11 +66,11 @@ auto read_list(std::string_view json, std::string_view key, Read read)
   };
   const std::array<std::string_view, 2> members = {"schema", key};
   const Result<Json> document = read_description(json, "perfmap.recording/1", members, take);
-  if (!document) return Failure(document.error());
+  if (!document) return failure(document);
   Fields rest(*document);
   rest.objects(std::string(key).c_str());  // what is no object stayed
   if (problem.empty()) problem = rest.problem();
-  if (!problem.empty()) return Failure({Errc::bad_format, problem});
+  if (!problem.empty()) return Failure(Error::bad_format(problem));
   return list;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "base/utf8.hpp"
 #include "perfmap/report.hpp"
 #include "perfmap/text.hpp"
 
@@ -22,8 +23,7 @@ std::string_view sarif_level(Severity severity) noexcept {
 std::string uri_of(std::string_view path) {
   std::string uri = path.starts_with('/') ? "file://" : "";
   for (const char c : path) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '/' || c == '.' || c == '-' || c == '_' || c == '~';
+    const bool plain = is_word(c) || c == '/' || c == '.' || c == '-' || c == '~';
     if (plain) {
       uri += c;
     } else {
@@ -38,9 +38,7 @@ std::string uri_of(std::string_view path) {
 /// In code points; an invalid byte counts as one.
 std::uint64_t length_of(std::string_view text) {
   std::uint64_t length = 0;
-  for (; !text.empty(); ++length) {
-    text.remove_prefix(std::max<std::size_t>(utf8_length(text), 1));
-  }
+  for (; !text.empty(); ++length) text.remove_prefix(std::max<std::size_t>(utf8_length(text), 1));
   return length;
 }
 

@@ -181,9 +181,7 @@ void Resolver::find_all(std::span<const Query> queries, std::span<Resolution> an
   }
   std::vector<EntryRef> hits(asked.size());
   state_->index.find_all(asked, hits);
-  for (std::size_t i = 0; i < hits.size(); ++i) {
-    state_->take(asked[i], hits[i], answers[places[i]]);
-  }
+  for (std::size_t i = 0; i < hits.size(); ++i) state_->take(asked[i], hits[i], answers[places[i]]);
 }
 
 Result<Growth> Resolver::refresh(Diagnostics& problems, Diagnostics& record_problems) {

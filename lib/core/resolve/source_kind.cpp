@@ -7,6 +7,7 @@
 #include "base/cursor.hpp"
 #include "base/filler.hpp"
 #include "base/text.hpp"
+#include "base/utf8.hpp"
 #include "jitdump/jitdump_records.hpp"
 #include "map/map_scan.hpp"
 #include "perfmap/input.hpp"
@@ -32,11 +33,6 @@ constexpr std::array kMagics = {
     Magic{"\x28\xb5\x2f\xfd", SourceKind::zstd},
     Magic{"BZh", SourceKind::bzip2},
 };
-
-constexpr bool is_word(char byte) noexcept {
-  return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
-         (byte >= '0' && byte <= '9') || byte == '-' || byte == '_';
-}
 
 std::size_t digits_in(std::string_view text) noexcept {
   std::size_t digits = 0;
@@ -71,7 +67,8 @@ bool is_section_line(std::string_view line) noexcept {
   line.remove_prefix(2);
   const bool opens = line.starts_with('{');
   if (opens) line.remove_prefix(1);
-  const auto end = std::find_if_not(line.begin(), line.end(), is_word);
+  const auto end =
+      std::find_if_not(line.begin(), line.end(), [](char c) { return is_word(c) || c == '-'; });
   return end != line.begin() && (opens || (end != line.end() && *end == '}'));
 }
 

@@ -16,7 +16,11 @@ namespace perfmap {
 namespace {
 
 Error error_of(const WriterMessage& message) {
-  return {static_cast<Errc>(message.status), message.text, message.sys_errno, {}};
+  Error error = Error::told(static_cast<Errc>(message.status), message.text);
+  error.sys_errno = message.sys_errno;
+  error.reason = static_cast<Reason>(message.reason);
+  error.path = message.path;
+  return error;
 }
 
 /// The result of a call on the file of an engine.

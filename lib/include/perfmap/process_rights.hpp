@@ -100,7 +100,7 @@ auto open_as_process(int proc_directory, const Open& open) -> decltype(open()) {
   constexpr int kMaxAttempts = 4;
   Result<ProcessRights> rights = ProcessRights::of(proc_directory);
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
-    if (!rights) return Failure(std::move(rights.error()));
+    if (!rights) return failure(rights);
     auto result = rights->with(open);
     if (rights->is_own()) return result;
     Result<ProcessRights> now = ProcessRights::of(proc_directory);
@@ -108,7 +108,7 @@ auto open_as_process(int proc_directory, const Open& open) -> decltype(open()) {
     if (!now || *now == *rights) return result;
     rights = std::move(now);
   }
-  return Failure({Errc::refused, "cannot open a file of a process that changes its user"});
+  return Failure(Error::refused("cannot open a file of a process that changes its user"));
 }
 
 }  // namespace perfmap

@@ -195,10 +195,11 @@ class PERFMAP_API JitDetails {
 };
 
 /// The source lines of a dump's functions, as in JitDetails::lines(). V8's lines that their file
-/// cannot have get kInlinedFromAnotherFile: the file or the line ends before, or the column is in a
-/// word or between tokens. For this, source files that the dump names are read, once each: regular
-/// files of JavaScript or TypeScript with an absolute path that is no link, at most kMaxBytes in
-/// all. Uses a bit for each byte, and 4 bytes for each line of at most four million.
+/// cannot have get kInlinedFromAnotherFile: the file or the line ends before, or, in a file that is
+/// not newer than the dump, the column is in a word or between tokens. For this, source files that
+/// the dump names are read, once each: regular files of JavaScript or TypeScript with an absolute
+/// path that is no link, at most kMaxBytes in all. Uses a bit for each byte, and 4 bytes for each
+/// line of at most four million.
 ///
 /// Borrows the dump, which must not move or grow. One thread at a time.
 class PERFMAP_API SourceLines {

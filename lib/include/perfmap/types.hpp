@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <tl/expected.hpp>
 #include <utility>
 
@@ -39,13 +40,70 @@ struct Location {
   friend bool operator==(const Location&, const Location&) = default;
 };
 
-/// The failure of an operation. `message` is one line without a final period, such as "cannot open
-/// /tmp/perf-42.map: No such file or directory".
+/// What exactly failed, for callers that distinguish it. The numbers are those of perfmap_reason in
+/// perfmap_writer.h, which has the meanings.
+enum class Reason : std::int32_t {
+#define PERFMAP_REASON(name, ...) name,
+#include "perfmap/reasons.def"
+};
+/// "foreign-owner".
+PERFMAP_API std::string_view to_string(Reason reason) noexcept;
+
+/// The failure of an operation.
 struct Error {
   Errc code = Errc::internal;
-  std::string message;
-  int sys_errno = 0;  ///< 0 if no system call failed
+  Reason reason = Reason::other;
+  std::string doing = {};     ///< such as "cannot open"; may be empty
+  std::string path = {};      ///< the file that it is about, or "process 42"; empty if none
+  std::string detail = {};    ///< completes the text of the reason, or replaces it
+  std::string sentence = {};  ///< instead of one that is made of the other members
+  int sys_errno = 0;          ///< 0 if no system call failed
   Location where = {};
+
+  /// With the code of the reason.
+  PERFMAP_API static Error of(Reason reason, std::string path, std::string detail = {});
+  /// The same, with "cannot VERB PATH: " before the reason.
+  PERFMAP_API static Error cannot(std::string_view verb, std::string path, Reason reason,
+                                  std::string detail = {});
+
+  /// With a sentence of its own.
+  static Error told(Errc code, std::string sentence) {
+    Error error;
+    error.code = code;
+    error.sentence = std::move(sentence);
+    return error;
+  }
+  static Error io(std::string what) { return told(Errc::io, std::move(what)); }
+  static Error not_found(std::string what) { return told(Errc::not_found, std::move(what)); }
+  static Error bad_format(std::string what) { return told(Errc::bad_format, std::move(what)); }
+  static Error unsupported(std::string what) { return told(Errc::unsupported, std::move(what)); }
+  static Error invalid(std::string what) { return told(Errc::invalid_argument, std::move(what)); }
+  static Error refused(std::string what) { return told(Errc::refused, std::move(what)); }
+  static Error too_large(std::string what) { return told(Errc::too_large, std::move(what)); }
+
+  Error with_errno(int number) && {
+    sys_errno = number;
+    return std::move(*this);
+  }
+  Error at(Location place) && {
+    where = place;
+    return std::move(*this);
+  }
+  /// Puts a text before the sentence, or after it.
+  Error& prefix(const std::string& text) {
+    sentence = text + message();
+    return *this;
+  }
+  Error& append(const std::string& text) {
+    sentence = message() + text;
+    return *this;
+  }
+
+  /// One line without a final period, such as "cannot open /tmp/perf-42.map: No such file or
+  /// directory". Made when it is asked for.
+  PERFMAP_API std::string message() const;
+  /// Its end, such as "No such file or directory".
+  PERFMAP_API std::string why() const;
 };
 
 /// A value, or the reason why there is none.
@@ -54,7 +112,21 @@ using Result = tl::expected<T, Error>;
 
 using Failure = tl::unexpected<Error>;
 
-/// An Error from errno: "`what`: <what errno means>". ENOENT becomes Errc::not_found.
-PERFMAP_API Error system_error(std::string what, int sys_errno);
+/// The error of a result that has failed.
+template <class T>
+Failure failure(Result<T>& result) {
+  return Failure(std::move(result.error()));
+}
+template <class T>
+Failure failure(Result<T>&& result) {
+  return failure(result);
+}
+template <class T>
+Failure failure(const Result<T>& result) {
+  return Failure(result.error());
+}
+
+/// An Error from errno: "`doing` `path`: <what errno means>". ENOENT becomes Errc::not_found.
+PERFMAP_API Error system_error(std::string doing, std::string path, int sys_errno);
 
 }  // namespace perfmap

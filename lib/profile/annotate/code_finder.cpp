@@ -71,9 +71,7 @@ std::optional<std::uint64_t> recorded_time(std::uint64_t time, const Jitdump& du
                                            const Recording& recording) {
   if (time == 0 || time == Timeline::kEnd || recording.events().empty()) return std::nullopt;
   const auto& clock = recording.events().front().clock;
-  if (!dump.has_tsc_times()) {
-    return clock == CLOCK_MONOTONIC ? std::optional(time) : std::nullopt;
-  }
+  if (!dump.has_tsc_times()) return clock == CLOCK_MONOTONIC ? std::optional(time) : std::nullopt;
   const auto& conversion = recording.facts().time_conversion;
   return conversion && !clock ? std::optional(conversion->to_ns(time)) : std::nullopt;
 }

@@ -171,7 +171,7 @@ class CodePageWriter : public StackWriter {
         if (version.self == 0 || version.code.empty()) continue;
         ++tried;
         const Result<Disassembler> opened = Disassembler::open(version.machine);
-        if (!opened) no_text = opened.error().message;
+        if (!opened) no_text = opened.error().message();
         const std::string text =
             ListingText(version, opened ? &*opened : nullptr, source_, left).make();
         if (text.empty()) {

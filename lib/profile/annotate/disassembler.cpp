@@ -269,8 +269,7 @@ bool Disassembler::supports(const CodeMachine& machine) noexcept {
 
 Result<Disassembler> Disassembler::open(const CodeMachine& machine) {
   if (!supports(machine)) {
-    return Failure(
-        {Errc::unsupported, "only code of x86-64, i386 and aarch64 can be disassembled", 0, {}});
+    return Failure(Error::unsupported("only code of x86-64, i386 and aarch64 can be disassembled"));
   }
   // Structures differ between versions of the libraries, so only those of the headers will do.
   const std::string zydis = std::to_string(ZYDIS_VERSION_MAJOR(ZYDIS_VERSION)) + "." +
@@ -279,11 +278,11 @@ Result<Disassembler> Disassembler::open(const CodeMachine& machine) {
   const std::string file = is_x86(machine) ? "libZydis.so." + zydis : "libcapstone.so." + capstone;
   const Result<SharedLibrary> library =
       SharedLibrary::open(file, is_x86(machine) ? "libzydis" + zydis : "libcapstone" + capstone);
-  if (!library) return Failure(library.error());
+  if (!library) return failure(library);
   std::unique_ptr<InstructionDecoder> decoder = std::make_unique<Arm>();
   if (is_x86(machine)) decoder = std::make_unique<X86>();
   if (!decoder->start(*library, machine.elf != EM_386)) {
-    return Failure({Errc::unsupported, file + " cannot be used", 0, {}});
+    return Failure(Error::unsupported(file + " cannot be used"));
   }
   return Disassembler(std::move(decoder));
 }

@@ -40,10 +40,11 @@ bool is_source_name(std::string_view path) {
 }
 
 Failure refuse(const std::string& file, const std::string& why) {
-  return Failure({Errc::refused, "cannot use " + file + ": " + why, 0, {}});
+  return Failure(Error::cannot("use", file, Reason::unsuitable, why));
 }
-
-constexpr const char* kIsPrivate = "other users cannot read it";
+Failure refuse_private(const std::string& file) {
+  return Failure(Error::cannot("use", file, Reason::is_private));
+}
 
 /// Whether other users may enter the directory, and those that it is in, up to `top`.
 bool others_may_enter(int directory, int top) {
@@ -67,13 +68,13 @@ Result<Input> open_file(const std::string& root, const std::string& file, bool i
   if (root.empty() && !is_shared) return Input::open(file, policy);
   const std::string begin = root.empty() ? "/" : root;
   const Descriptor top(::open(begin.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!top.is_open()) return Failure(system_error("cannot open " + begin, errno));
+  if (!top.is_open()) return Failure(system_error("cannot open", begin, errno));
   if (!is_shared) return Input::open_below(top.get(), file, root + file, policy);
   // The file is opened in the directory that was examined, wherever its path leads by then.
   const std::size_t name = file.rfind('/') + 1;
   const Descriptor directory = find_below(top.get(), file.substr(0, name) + ".");
-  if (!directory.is_open()) return Failure(system_error("cannot open " + root + file, errno));
-  if (!others_may_enter(directory.get(), top.get())) return refuse(file, kIsPrivate);
+  if (!directory.is_open()) return Failure(system_error("cannot open", root + file, errno));
+  if (!others_may_enter(directory.get(), top.get())) return refuse_private(file);
   return Input::open_below(directory.get(), file.substr(name), root + file, policy);
 }
 
@@ -94,7 +95,7 @@ Result<Input> open_source(const std::string& root, const std::string& file, bool
   const FileFacts& facts = input->facts();
   if (facts.size > SourceText::kMaxBytes) return refuse(file, "it is larger than 16 MiB");
   const bool is_own = !is_shared && facts.uid == ::geteuid();
-  if (!is_own && (facts.mode & S_IROTH) == 0) return refuse(file, kIsPrivate);
+  if (!is_own && (facts.mode & S_IROTH) == 0) return refuse_private(file);
   return input;
 }
 
@@ -116,12 +117,12 @@ const SourceText::File& SourceText::open(const std::string& file) {
   if (!is_new || file.empty() || file == kInlinedFromAnotherFile) return place->second;
   Result<Input> input = open_source(root_, path_of(file), is_shared_);
   if (!input) {
-    place->second.is_private = is_refused_as(input.error(), kIsPrivate);
+    place->second.is_private = input.error().reason == Reason::is_private;
     failures_.push_back(std::move(input.error()));
     return place->second;
   }
   if (input->facts().size > left_) {
-    failures_.push_back({Errc::too_large, "cannot use " + file + ": too many source files", 0, {}});
+    failures_.push_back(Error::cannot("use", file, Reason::too_many, "too many source files"));
     return place->second;
   }
   left_ -= input->facts().size;

@@ -25,7 +25,7 @@ namespace {
 constexpr std::size_t kBuffer = std::size_t{128} << 10;
 
 Failure failed(Errc code, std::string why, int sys_errno = 0) {
-  return Failure({code, std::move(why), sys_errno});
+  return Failure(Error::told(code, std::move(why)).with_errno(sys_errno));
 }
 Failure damaged(std::string why) { return failed(Errc::bad_format, std::move(why)); }
 Failure torn() { return damaged("it is truncated (copy it again)"); }
@@ -65,7 +65,7 @@ class ExpandedBytes {
     do {
       got = read_(std::span(buffer_.data(), buffer_.size()));
     } while (got < 0 && errno == EINTR);
-    if (got < 0) return Failure(system_error("cannot read it", errno));
+    if (got < 0) return Failure(system_error("cannot read it", "", errno));
     at_end_ = got == 0;
     pending_ = {buffer_.data(), static_cast<std::size_t>(got)};
     if (packing_ != Packing::unknown) return {};
@@ -79,7 +79,7 @@ class ExpandedBytes {
   Result<std::size_t> read_some(std::span<char> to) {
     for (;;) {
       const Result<void> filled = refill();
-      if (!filled) return Failure(filled.error());
+      if (!filled) return failure(filled);
       if (packing_ == Packing::none) return copy(to);
       const ExpansionStep step =
           packing_ == Packing::zstd ? zstd_.step(pending_, to) : gzip_.step(pending_, to);
@@ -207,7 +207,7 @@ class ArchiveReader {
 
 Result<bool> ArchiveReader::read_block(std::span<char> block) {
   const Result<std::size_t> got = bytes_.read(block);
-  if (!got) return Failure(got.error());
+  if (!got) return failure(got);
   if (*got != block.size()) return torn();
   return std::ranges::any_of(block, [](char c) { return c != '\0'; });
 }
@@ -217,10 +217,10 @@ Result<void> ArchiveReader::read_end() {
   constexpr std::size_t kMaxFill = std::size_t{1} << 20;
   std::vector<char> rest(kMaxFill + 1);
   Result<bool> has_any = read_block(std::span(rest).first(kTarBlock));
-  if (!has_any) return Failure(has_any.error());
+  if (!has_any) return failure(has_any);
   if (*has_any) return damaged("a header in it is damaged");
   const Result<std::size_t> got = bytes_.read(rest);
-  if (!got) return Failure(got.error());
+  if (!got) return failure(got);
   const auto more = std::span(rest).first(*got);
   const bool is_fill = std::ranges::all_of(more, [](char c) { return c == '\0'; });
   if (!is_fill || *got > kMaxFill) return damaged("there are bytes after its end");
@@ -232,7 +232,7 @@ Result<void> ArchiveReader::run() {
   std::array<char, kTarBlock> block{};
   for (;;) {
     const Result<bool> has_any = read_block(block);
-    if (!has_any) return Failure(has_any.error());
+    if (!has_any) return failure(has_any);
     if (!*has_any) break;
     std::optional<TarHeader> header = parse_tar_header({block.data(), block.size()});
     if (!header) return damaged("a header in it is damaged");
@@ -254,10 +254,10 @@ Result<std::string> ArchiveReader::read_text(std::uint64_t size) {
   if (size > kMaxText) return failed(Errc::too_large, "a header in it is too large");
   std::string text(static_cast<std::size_t>(size), '\0');
   const Result<std::size_t> got = bytes_.read(text);
-  if (!got) return Failure(got.error());
+  if (!got) return failure(got);
   if (*got != text.size()) return torn();
   const Result<void> skipped = skip_padding(size);
-  if (!skipped) return Failure(skipped.error());
+  if (!skipped) return failure(skipped);
   return text;
 }
 
@@ -268,7 +268,7 @@ Result<bool> ArchiveReader::take_extension(const TarHeader& header) {
       header.type == tar_type::kGnuLongName || header.type == tar_type::kGnuLongLink;
   if (!is_pax && !is_long) return false;
   Result<std::string> text = read_text(header.size);
-  if (!text) return Failure(text.error());
+  if (!text) return failure(text);
   if (header.type == tar_type::kGlobalPax) {
     PaxRecords global;
     if (!parse_pax(*text, global)) return damaged("a header in it is damaged");
@@ -284,7 +284,7 @@ Result<bool> ArchiveReader::take_extension(const TarHeader& header) {
 
 Result<void> ArchiveReader::take_header(TarHeader header) {
   const Result<bool> is_extension = take_extension(header);
-  if (!is_extension) return Failure(is_extension.error());
+  if (!is_extension) return failure(is_extension);
   if (*is_extension) return {};
   const Pending about = std::exchange(pending_, {});
   if (!about.long_name.empty()) header.name = about.long_name;
@@ -304,7 +304,7 @@ Result<void> ArchiveReader::take_entry(const TarHeader& header) {
                   "it has more than " + std::to_string(limits_.max_entries) + " entries");
   }
   const Result<EntryPath> path = parse_path(header.name);
-  if (!path) return Failure(path.error());
+  if (!path) return failure(path);
   const bool is_directory =
       header.type == tar_type::kDirectory || header.name.ends_with('/') || path->name.empty();
   return is_directory ? take_directory(*path, header) : take_file(*path, header);
@@ -355,7 +355,7 @@ Result<void> ArchiveReader::pass_data(std::uint64_t size) {
   while (size != 0) {
     const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(size, part.size()));
     const Result<std::size_t> got = bytes_.read(std::span(part).first(wanted));
-    if (!got) return Failure(got.error());
+    if (!got) return failure(got);
     if (*got != wanted) return torn();
     Result<void> added = receiver_.add({part.data(), wanted});
     if (!added) return added;
@@ -368,7 +368,7 @@ Result<void> ArchiveReader::skip_padding(std::uint64_t size) {
   std::array<char, kTarBlock> rest{};
   const std::size_t wanted = tar_padding(size);
   const Result<std::size_t> got = bytes_.read(std::span(rest).first(wanted));
-  if (!got) return Failure(got.error());
+  if (!got) return failure(got);
   return *got == wanted ? Result<void>() : torn();
 }
 
@@ -433,7 +433,7 @@ class DirectoryReceiver final : public ArchiveReceiver {
 
  private:
   Failure failure() const {
-    return Failure(system_error("cannot write '" + current_.name + "'", errno));
+    return Failure(system_error("cannot write", "'" + current_.name + "'", errno));
   }
 
   Descriptor directory_;
@@ -461,7 +461,7 @@ ReadBytes reader_of(int fd) {
 Result<void> read_archive(ArchiveInput input, const ArchiveLimits& limits,
                           ArchiveReceiver& receiver) {
   Result<void> done = ArchiveReader(std::move(input.read), input.size, limits, receiver).run();
-  if (!done) done.error().message = "cannot unpack " + input.name + ": " + done.error().message;
+  if (!done) done.error().prefix("cannot unpack " + input.name + ": ");
   return done;
 }
 
@@ -480,11 +480,11 @@ bool is_archive(const std::string& path) {
 Result<void> unpack_archive(const std::string& path, const std::string& directory,
                             const ArchiveLimits& limits) {
   const Descriptor file = open_regular(path);
-  if (!file.is_open()) return Failure(system_error("cannot open " + path, errno));
+  if (!file.is_open()) return Failure(system_error("cannot open", path, errno));
   Descriptor to(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!to.is_open()) return Failure(system_error("cannot open " + directory, errno));
+  if (!to.is_open()) return Failure(system_error("cannot open", directory, errno));
   struct stat status {};
-  if (::fstat(file.get(), &status) != 0) return Failure(system_error("cannot read " + path, errno));
+  if (::fstat(file.get(), &status) != 0) return Failure(system_error("cannot read", path, errno));
   DirectoryReceiver receiver(std::move(to));
   const auto size = static_cast<std::uint64_t>(status.st_size);
   return read_archive({reader_of(file.get()), path, size}, limits, receiver);

@@ -114,9 +114,7 @@ std::vector<std::string> headers_of(const std::vector<Member>& members, const st
 
 Result<void> write_data(int directory, const Member& member, const std::string& name,
                         ZstdWriter& to) {
-  const auto failure = [&](int error) {
-    return Failure(system_error("cannot read " + name, error));
-  };
+  const auto failure = [&](int error) { return Failure(system_error("cannot read", name, error)); };
   constexpr int kFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
   const Descriptor file(::openat(directory, member.path.c_str(), kFlags));
   if (!file.is_open()) return failure(errno);
@@ -127,7 +125,7 @@ Result<void> write_data(int directory, const Member& member, const std::string& 
     const ssize_t got = ::read(file.get(), part.data(), wanted);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return failure(errno);
-    if (got == 0) return Failure({Errc::io, name + " was truncated while it was read"});
+    if (got == 0) return Failure(Error::of(Reason::truncated, name));
     to.write({part.data(), static_cast<std::size_t>(got)});
     left -= static_cast<std::uint64_t>(got);
   }
@@ -142,10 +140,10 @@ Result<std::vector<std::string>> write_archive(const std::string& directory,
   const Descriptor from = open_directory(AT_FDCWD, directory.c_str());
   struct stat status {};
   if (!from.is_open() || ::fstat(from.get(), &status) != 0) {
-    return Failure(system_error("cannot open " + directory, errno));
+    return Failure(system_error("cannot open", directory, errno));
   }
   Result<OutputFile> out = OutputFile::replace(path);
-  if (!out) return Failure(std::move(out.error()));
+  if (!out) return failure(out);
   out->make_private();
   const std::vector<Member> members = members_of(from.get());
   constexpr std::int64_t kSecond = 1'000'000'000;
@@ -160,14 +158,14 @@ Result<std::vector<std::string>> write_archive(const std::string& directory,
     to.write(headers[i]);
     const Result<void> done =
         write_data(from.get(), members[i], directory + "/" + members[i].path, to);
-    if (!done) return Failure(done.error());
+    if (!done) return failure(done);
     paths.push_back(members[i].path);
   }
   to.write(headers.back());
   to.finish();
-  if (to.failed()) return Failure({Errc::internal, "cannot compress " + path});
+  if (to.failed()) return Failure(Error::told(Errc::internal, "cannot compress " + path));
   const Result<void> written = out->commit();
-  if (!written) return Failure(written.error());
+  if (!written) return failure(written);
   return paths;
 }
 

@@ -2,10 +2,7 @@
 #include "capi/handles.hpp"
 #include "perfmap/profile/source.hpp"
 
-using perfmap::capi::copy_out;
-using perfmap::capi::guard;
-using perfmap::capi::lend;
-using perfmap::capi::report;
+using namespace perfmap::capi;
 
 struct perfmap_kernel {
   perfmap::KernelNames names;
@@ -38,7 +35,7 @@ perfmap_status perfmap_kernel_name(const perfmap_kernel* kernel, uint64_t addres
         }
         copy_out(named, out);
         if (found) return PERFMAP_OK;
-        return report({perfmap::Errc::not_found, "no function of the kernel is there"}, error);
+        return report(perfmap::Error::not_found("no function of the kernel is there"), error);
       },
       out);
 }

@@ -6,7 +6,7 @@
 #include "capi/handles.hpp"
 #include "perfmap/profile/unwinder.hpp"
 
-using perfmap::capi::copy_out;
+using namespace perfmap::capi;
 
 uint64_t perfmap_preferred_regs_mask(uint32_t machine) {
   const perfmap::MachineInfo* const known = perfmap::find_machine(machine);

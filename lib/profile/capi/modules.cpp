@@ -3,12 +3,7 @@
 
 #include "capi/handles.hpp"
 
-using perfmap::capi::copy_in;
-using perfmap::capi::copy_out;
-using perfmap::capi::guard;
-using perfmap::capi::invalid;
-using perfmap::capi::lend;
-using perfmap::capi::report;
+using namespace perfmap::capi;
 
 namespace {
 
@@ -51,7 +46,7 @@ perfmap::ProcessTracker::OpenModule perfmap::capi::open_with(
   return [open, context, others = std::move(others)](
              const perfmap::Region& region,
              const perfmap::ProcSource* process) -> perfmap::ModuleCache::Answer {
-    if (region.file == nullptr) return Failure({Errc::unsupported, "no file"});
+    if (region.file == nullptr) return Failure(Error::unsupported("no file"));
     perfmap_region shown = to_c(region);
     shown.struct_size = sizeof shown;
     perfmap_module* given = nullptr;
@@ -62,12 +57,12 @@ perfmap::ProcessTracker::OpenModule perfmap::capi::open_with(
       return taken->module;
     }
     if (status != PERFMAP_OK && status != PERFMAP_E_NOT_FOUND) {
-      return Failure(
-          {static_cast<Errc>(status), region.file->name + ": " + perfmap_status_text(status)});
+      return Failure(Error::told(static_cast<Errc>(status),
+                                 region.file->name + ": " + perfmap_status_text(status)));
     }
     if (others) return others(region, process);
     return Failure(
-        {Errc::not_found, "cannot open " + region.file->name + ": the program has no such file"});
+        Error::cannot("open", region.file->name, Reason::deleted, "the program has no such file"));
   };
 }
 
@@ -193,9 +188,6 @@ perfmap_status perfmap_module_find_symbol(const perfmap_module* module, uint64_t
       out);
 }
 
-using perfmap::capi::copy_out;
-using perfmap::capi::guard;
-
 namespace {
 
 std::string_view source_of(const perfmap::AddressName& name) {
@@ -248,8 +240,7 @@ perfmap_status perfmap_tracker_name(perfmap_tracker* tracker, int32_t pid, uint6
       error,
       [&]() -> perfmap_status {
         if (detail < PERFMAP_DETAIL_SYMBOLS || detail > PERFMAP_DETAIL_INLINES) {
-          return perfmap::capi::report({perfmap::Errc::invalid_argument, "detail: no such detail"},
-                                       error);
+          return perfmap::capi::report(perfmap::Error::invalid("detail: no such detail"), error);
         }
         perfmap::Symbolizer symbolizer(tracker->tracker,
                                        {static_cast<perfmap::Symbolizer::Detail>(detail), true, 1});

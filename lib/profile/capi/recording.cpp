@@ -6,11 +6,7 @@
 #include "perfmap/profile/source.hpp"
 #include "perfmap/profile/stacks.hpp"
 
-using perfmap::capi::copy_in;
-using perfmap::capi::copy_out;
-using perfmap::capi::guard;
-using perfmap::capi::lend;
-using perfmap::capi::report;
+using namespace perfmap::capi;
 
 namespace {
 

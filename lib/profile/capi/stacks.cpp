@@ -10,12 +10,7 @@
 #include "perfmap/profile/source.hpp"
 #include "perfmap/profile/stack_writer.hpp"
 
-using perfmap::capi::copy_in;
-using perfmap::capi::copy_out;
-using perfmap::capi::guard;
-using perfmap::capi::invalid;
-using perfmap::capi::lend;
-using perfmap::capi::report;
+using namespace perfmap::capi;
 
 struct perfmap_stacks {
   explicit perfmap_stacks(const perfmap_recording& read) : recording(read) {}
@@ -33,8 +28,6 @@ struct perfmap_stacks {
 namespace {
 
 using perfmap::Errc;
-
-struct Stopped {};
 
 std::vector<pid_t> pids_of(const int32_t* pids, size_t count) { return {pids, pids + count}; }
 std::vector<std::string> names_of(const char* const* names, size_t count) {
@@ -193,12 +186,9 @@ perfmap_status perfmap_stacks_read(perfmap_stacks* stacks, perfmap_take_stack ta
       const perfmap_stack stack = to_c(sample);
       const int answer = take(&stack, context);
       stacks->sample = nullptr;
-      if (answer != 0) throw Stopped();
+      if (answer != 0) stacks->reader->stop();
     };
-    try {
-      stacks->reader->read(visit, problems);
-    } catch (const Stopped&) {
-    }
+    stacks->reader->read(visit, problems);
     return PERFMAP_OK;
   });
 }
@@ -306,7 +296,7 @@ perfmap_status perfmap_stacks_get_failure(const perfmap_stacks* stacks, size_t i
     left -= errors.size();
   }
   if (left < stacks->refused.foreign.size()) {
-    report({Errc::refused, perfmap::to_string(stacks->refused.foreign[left])}, out);
+    report(perfmap::Error::refused(perfmap::to_string(stacks->refused.foreign[left])), out);
     return PERFMAP_OK;
   }
   return PERFMAP_E_NOT_FOUND;

@@ -2,9 +2,7 @@
 #include "capi/handles.hpp"
 #include "perfmap/profile/process_tracker.hpp"
 
-using perfmap::capi::copy_in;
-using perfmap::capi::guard;
-using perfmap::capi::lend;
+using namespace perfmap::capi;
 
 namespace {
 
@@ -77,10 +75,6 @@ perfmap_status perfmap_tracker_on_exit(perfmap_tracker* tracker, int32_t pid, in
   });
 }
 
-using perfmap::capi::copy_out;
-using perfmap::capi::guard;
-using perfmap::capi::to_c;
-
 struct perfmap_space {
   std::shared_ptr<const perfmap::AddressSpace> space;
   perfmap::ProcessInfo process;
@@ -147,12 +141,6 @@ void perfmap_space_region(const perfmap_space* space, size_t index, perfmap_regi
   copy_out(to_c(space->space->regions()[index]), out);
 }
 
-using perfmap::capi::copy_in;
-using perfmap::capi::copy_out;
-using perfmap::capi::guard;
-using perfmap::capi::report;
-using perfmap::capi::to_c;
-
 perfmap_status perfmap_tracker_begin(const perfmap_tracker_options* options, perfmap_tracker** out,
                                      perfmap_error* error) {
   return guard(
@@ -189,8 +177,8 @@ perfmap_status perfmap_tracker_find_pid(perfmap_tracker* tracker, int32_t pid,
           call = [&](perfmap::ProcessTracker&, pid_t asked) -> perfmap::Result<void> {
             refused = create(tracker, asked, context);
             if (refused == PERFMAP_OK) return {};
-            return perfmap::Failure(
-                {static_cast<perfmap::Errc>(refused), "the process could not be created"});
+            return perfmap::Failure(perfmap::Error::told(static_cast<perfmap::Errc>(refused),
+                                                         "the process could not be created"));
           };
         }
         const auto found = tracker->tracker.find_pid(pid, call);

@@ -8,11 +8,7 @@
 #include "perfmap/profile/stacks.hpp"
 #include "perfmap/profile/unwinder.hpp"
 
-using perfmap::capi::copy_in;
-using perfmap::capi::copy_out;
-using perfmap::capi::guard;
-using perfmap::capi::lend;
-using perfmap::capi::report;
+using namespace perfmap::capi;
 
 struct perfmap_unwind_space {
   std::shared_ptr<const perfmap::UnwindSpace> space;
@@ -213,7 +209,7 @@ perfmap_status perfmap_unwind_sample(perfmap_unwinder* unwinder, const perfmap_u
         const perfmap::MachineInfo* const machine = machine_of(asked, files);
         const bool is_needed = has_registers(asked);
         if (machine == nullptr && is_needed && asked.machine != 0) {
-          return report({perfmap::Errc::invalid_argument, "machine: no such machine"}, error);
+          return report(perfmap::Error::invalid("machine: no such machine"), error);
         }
         const bool is_unwound = machine != nullptr && machine->is_unwound && files.is_unwound();
         const auto number = machine != nullptr ? machine->elf : std::uint16_t{EM_NONE};
@@ -224,8 +220,7 @@ perfmap_status perfmap_unwind_sample(perfmap_unwinder* unwinder, const perfmap_u
         if (end != nullptr) *end = static_cast<int32_t>(ended);
         pass_on(*unwinder, files, asked.time, take, context);
         if (is_unwound || !is_needed) return PERFMAP_OK;
-        return report({perfmap::Errc::unsupported, "stacks of that machine are not unwound"},
-                      error);
+        return report(perfmap::Error::unsupported("stacks of that machine are not unwound"), error);
       },
       sample);
 }
@@ -254,7 +249,7 @@ bool is_known(const perfmap_frame* frames, size_t count) noexcept {
 }
 
 perfmap_status refuse_frames(perfmap_error* error) {
-  return report({perfmap::Errc::invalid_argument, "frames: a frame has an unknown source"}, error);
+  return report(perfmap::Error::invalid("frames: a frame has an unknown source"), error);
 }
 
 }  // namespace

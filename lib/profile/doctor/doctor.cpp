@@ -570,15 +570,12 @@ void add_name_findings(const DoctorCase& facts, Diagnosis& diagnosis) {
 
 Result<Diagnosis> diagnose(pid_t pid, const DoctorOptions& options) {
   ProcSource::Seen<ProcSource> process = ProcSource::open(pid, options.roots);
-  if (!process) return Failure(std::move(process.error()));
-  if (!*process) {
-    return Failure(no_process(pid));
-  }
+  if (!process) return failure(process);
+  if (!*process) return Failure(no_process(pid));
   const Result<ProcessView> view = view_process(**process, options.roots, options.is_snapshot);
-  if (!view) return Failure(view.error());
+  if (!view) return failure(view);
   if (view->status.tgid != pid) {
-    return Failure(
-        {Errc::invalid_argument, concat(pid, " is a thread of process ", view->status.tgid)});
+    return Failure(Error::invalid(concat(pid, " is a thread of process ", view->status.tgid)));
   }
   DoctorCase facts{*view, options, find_runtime(**process, *view)};
   facts.asked = start_flags(facts.found.runtime, *view);
@@ -597,7 +594,7 @@ Result<Diagnosis> diagnose(pid_t pid, const DoctorOptions& options) {
   std::stable_sort(diagnosis.findings.begin(), diagnosis.findings.end(),
                    [](const auto& a, const auto& b) { return a.severity > b.severity; });
   if (!(*process)->is_alive()) {
-    return Failure({Errc::not_found, concat("no process ", pid)});
+    return Failure(Error::of(Reason::no_process, concat("process ", pid)));
   }
   return diagnosis;
 }

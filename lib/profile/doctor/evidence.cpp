@@ -159,12 +159,6 @@ FileFate fate_of(const Error& error) noexcept {
   return error.sys_errno == ELOOP ? FileFate::link : FileFate::not_regular;
 }
 
-/// The text after the last ": " of an error message.
-std::string reason_of(const Error& error) {
-  const std::size_t colon = error.message.rfind(": ");
-  return colon == std::string::npos ? error.message : error.message.substr(colon + 2);
-}
-
 void note_damage(const DumpDamage& damage, LookedFor& file) {
   if (damage.lost == 0) return;
   file.is_cut_off = damage.lost == 1 && damage.is_cut_off;
@@ -176,7 +170,7 @@ void note_damage(const DumpDamage& damage, LookedFor& file) {
 
 void set_fate(const Error& error, LookedFor& file) {
   file.fate = fate_of(error);
-  file.why = file.fate == FileFate::too_large ? "too large" : "cannot be read: " + reason_of(error);
+  file.why = file.fate == FileFate::too_large ? "too large" : "cannot be read: " + error.why();
 }
 
 /// How to open a map or dump that was found, not named by the user.
@@ -268,8 +262,8 @@ class FileSearch {
   Result<FileFacts> look(const FilePlace& place) const {
     if (!place.below.empty()) {
       const auto seen = process_.look_below_root(place.below);
-      if (!seen) return Failure(seen.error());
-      if (!*seen) return Failure({Errc::not_found, "the process has ended"});
+      if (!seen) return failure(seen);
+      if (!*seen) return Failure(Error::of(Reason::process_ended, ""));
       return **seen;
     }
     return look_at_path(place.our_path);
@@ -279,8 +273,8 @@ class FileSearch {
     ProcSource::Seen<Input> seen = place.below.empty()
                                        ? process_.open_on_host(place.our_path, kFoundFile)
                                        : process_.open_below_root(place.below, kFoundFile);
-    if (!seen) return Failure(std::move(seen.error()));
-    if (!*seen) return Failure({Errc::not_found, "the process has ended"});
+    if (!seen) return failure(seen);
+    if (!*seen) return Failure(Error::of(Reason::process_ended, ""));
     return **std::move(seen);
   }
 
@@ -508,9 +502,7 @@ bool shows_elf(const ProcessTracker::OpenModule& open_module, const Region& regi
 
 Result<FileFacts> look_at_path(const std::string& path) {
   struct stat status {};
-  if (::lstat(path.c_str(), &status) != 0) {
-    return Failure(system_error("cannot open " + path, errno));
-  }
+  if (::lstat(path.c_str(), &status) != 0) return Failure(system_error("cannot open", path, errno));
   return facts_of(status);
 }
 
@@ -522,7 +514,7 @@ LookedFor judge_file(const FilePlace& place, const FileJudge& judge, Input* good
   if (!facts) {
     const bool missing = fate_of(facts.error()) == FileFate::missing;
     file.fate = missing ? FileFate::missing : FileFate::unreachable;
-    file.why = missing ? "no such file" : "cannot be checked: " + reason_of(facts.error());
+    file.why = missing ? "no such file" : "cannot be checked: " + facts.error().why();
   } else if (facts->was_link) {
     file.fate = FileFate::link;
     file.why = "it is a symbolic link, which is not followed, because any user may have created it";

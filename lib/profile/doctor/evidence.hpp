@@ -35,7 +35,7 @@ std::string concat(const Parts&... parts) {
 
 /// Why a map or dump that is older than the process is not used.
 inline std::string stale_text() {
-  return concat(kIsOlderThanProcess, ", so it belongs to an earlier process with this pid");
+  return concat("it is older than the process, so it belongs to an earlier process with this pid");
 }
 
 struct ProcessView : ProgramStart {

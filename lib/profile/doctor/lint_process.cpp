@@ -141,8 +141,8 @@ void check_readable(const Subject& subject, const Candidate& one, Diagnostics& p
   if (input) return;
   const Error& error = input.error();
   const Location where = whole_file(one.is_dump);
-  if (error.code == Errc::too_large) problems.add(rule::kHugeFile, where, error.message);
-  if (error.sys_errno == EACCES) problems.add(rule::kUnreadable, where, error.message);
+  if (error.code == Errc::too_large) problems.add(rule::kHugeFile, where, error.message());
+  if (error.sys_errno == EACCES) problems.add(rule::kUnreadable, where, error.message());
 }
 
 bool is_believed(const Subject& subject, const FileFacts& facts) noexcept {
@@ -496,7 +496,7 @@ void check_runtime(const Subject& subject, std::span<const LintedFile> files,
 
 void say_gone(pid_t pid, bool is_dump, Diagnostics& problems) {
   problems.add(rule::kNoProcess, whole_file(is_dump),
-               no_process(pid).message + ": the file belongs to a process that has ended");
+               no_process(pid).message() + ": the file belongs to a process that has ended");
 }
 
 bool has_file(std::span<const LintedFile> files, const struct stat& status) {
@@ -525,7 +525,7 @@ std::vector<UnreadFile> check_left_behind(pid_t pid, std::span<const LintedFile>
 ProcSource::Seen<Subject> subject_of(const ProcSource& process, const ProcessLintOptions& options,
                                      std::optional<Error>& unseen) {
   ProcSource::Seen<ProcessStatus> status = process.status();
-  if (!status) return Failure(std::move(status.error()));
+  if (!status) return failure(status);
   if (!*status) return std::nullopt;
   MappedFiles files;
   ProcSource::Seen<MemoryMap> memory = process.memory_map(files);
@@ -544,11 +544,11 @@ ProcSource::Seen<Subject> subject_of(const ProcSource& process, const ProcessLin
 Result<ProcessFindings> lint_process(pid_t pid, std::span<const LintedFile> files,
                                      const Diagnostics& wanted, const ProcessLintOptions& options) {
   const ProcSource::Seen<ProcSource> process = ProcSource::open(pid, options.roots);
-  if (!process) return Failure(process.error());
+  if (!process) return failure(process);
   ProcessFindings found;
   const ProcSource::Seen<Subject> subject =
       *process ? subject_of(**process, options, found.unseen) : std::nullopt;
-  if (!subject) return Failure(subject.error());
+  if (!subject) return failure(subject);
   if (*subject) {
     found.unread = check_files(**subject, files, wanted);
     if (!found.unseen) check_memory(**subject, files);

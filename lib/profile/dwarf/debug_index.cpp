@@ -390,7 +390,7 @@ DebugIndexStats DebugIndex::Impl::stats() const {
 
 Result<DebugIndex> DebugIndex::open(const std::string& path, DebugOptions options) {
   auto input = Input::open(path, {.regular_only = true});
-  if (!input) return Failure(std::move(input.error()));
+  if (!input) return failure(input);
   return from_input(std::move(*input), std::move(options));
 }
 
@@ -399,13 +399,13 @@ Result<DebugIndex> DebugIndex::from_input(Input input, DebugOptions options) {
   if (options.alternate) {
     auto opened = DwarfFile::open(std::move(*options.alternate), DwarfRole::alternate,
                                   options.max_section_bytes);
-    if (!opened) return Failure(std::move(opened.error()));
+    if (!opened) return failure(opened);
     alternate = std::move(*opened);
     options.alternate.reset();
   }
   auto file =
       DwarfFile::open(std::move(input), DwarfRole::linked, options.max_section_bytes, alternate);
-  if (!file) return Failure(std::move(file.error()));
+  if (!file) return failure(file);
   return DebugIndex(std::make_shared<const Impl>(std::move(*file), std::move(options)));
 }
 

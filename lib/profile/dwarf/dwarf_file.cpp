@@ -17,7 +17,7 @@ constexpr std::size_t kMaxTableBytes = std::size_t{8} << 20;
 constexpr std::string_view kGnu("GNU\0", 4);
 
 Failure failure(Errc code, const Input& input, std::string_view why) {
-  return Failure(Error{code, input.name() + ": " + std::string(why)});
+  return Failure(Error::told(code, input.name() + ": " + std::string(why)));
 }
 
 using Member = std::string_view DwarfSections::*;
@@ -60,11 +60,9 @@ Result<std::shared_ptr<const DwarfFile>> DwarfFile::open(
     std::shared_ptr<const DwarfFile> alternate) {
   // Not by libelf, which reads the headers more than once: their owner may change them meanwhile.
   const Result<ElfLayout> layout = read_elf_layout(input.text(), input.name());
-  if (!layout) return Failure(layout.error());
+  if (!layout) return failure(layout);
   const std::shared_ptr<DwarfFile> made(new DwarfFile(std::move(input)));
-  if (auto read = made->read_sections(*layout, role, max_bytes); !read) {
-    return Failure(std::move(read.error()));
-  }
+  if (auto read = made->read_sections(*layout, role, max_bytes); !read) return failure(read);
   made->read_segments(*layout);
   made->read_units();
   if (alternate != nullptr && alternate->build_id_ != made->alternate_build_id_) {
@@ -112,7 +110,7 @@ Result<void> DwarfFile::read_sections(const ElfLayout& layout, DwarfRole role,
     const bool is_gnu = name.starts_with(".zdebug_");
     if (is_gnu || (section.flags & SHF_COMPRESSED) != 0) {
       const auto expanded = expand(name, bytes, is_gnu, layout.is_64, room);
-      if (!expanded) return Failure(expanded.error());
+      if (!expanded) return failure(expanded);
       bytes = *expanded;
     }
     take_section(name, bytes);
@@ -127,7 +125,7 @@ Result<std::string_view> DwarfFile::expand(std::string_view name, std::string_vi
     if (damage_.empty()) damage_ = std::string(name) + ": " + std::string(why);
   };
   if (!compressed) {
-    note(compressed.error().message);
+    note(compressed.error().message());
     return std::string_view();
   }
   if (compressed->size > room) return failure(Errc::too_large, input_, "too much DWARF");

@@ -152,7 +152,7 @@ Result<Input> expanded(Input input, std::uint64_t max) {
   Expansion out(max);
   const bool done = expand(input.text(), out);
   const auto failure = [&](Errc code, const std::string& why) {
-    return Failure(Error{code, "cannot expand " + input.name() + ": " + why});
+    return Failure(Error::told(code, "cannot expand " + input.name() + ": " + why));
   };
   if (input.was_truncated()) return failure(Errc::io, "it was truncated while it was read");
   if (out.exceeds()) {

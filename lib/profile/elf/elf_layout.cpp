@@ -311,7 +311,7 @@ std::string_view ElfLayout::bytes_of(std::string_view file,
 
 Result<ElfLayout> read_elf_layout(std::string_view file, const std::string& name) {
   const auto bad = [&name](const char* why) {
-    return Failure({Errc::bad_format, name + " is not an ELF file: " + why});
+    return Failure(Error::of(Reason::not_of_kind, name, "an ELF file: " + std::string(why)));
   };
   if (!file.starts_with(ELFMAG)) return bad("it does not begin with \\x7fELF");
   if (file.size() < EI_NIDENT) return bad("its header is truncated");

@@ -84,9 +84,7 @@ PltSlots::PltSlots(const Module& module) : module_(&module) {
   ParseBudget room(module.bytes().size());
   for (const ElfSectionFacts& section : module.sections()) {
     if (section.type == SHT_DYNSYM && symbols_ == nullptr) symbols_ = &section;
-    if (section.type == SHT_DYNSYM || section.type == SHT_SYMTAB) {
-      read_resolvers(section, room);
-    }
+    if (section.type == SHT_DYNSYM || section.type == SHT_SYMTAB) read_resolvers(section, room);
     if (section.type != SHT_RELA && section.type != SHT_REL) continue;
     if ((section.flags & SHF_ALLOC) != 0) read_relocations(section, room);
   }

@@ -22,7 +22,7 @@ constexpr std::uint64_t kSmall = std::uint64_t{64} << 20;
 /// Missing in <elf.h> of glibc 2.36.
 constexpr std::uint32_t kZstd = 2;  // ELFCOMPRESS_ZSTD
 
-Failure failure(Errc code, std::string text) { return Failure(Error{code, std::move(text)}); }
+Failure failure(Errc code, std::string text) { return Failure(Error::told(code, std::move(text))); }
 
 bool next_piece(z_stream& stream, std::string_view from, std::uint64_t& taken) {
   if (stream.avail_in != 0) return true;
@@ -84,8 +84,11 @@ Result<CompressedSection> read_compression(std::string_view section, bool is_gnu
     cursor.sized(is_64_bit ? 8 : 4);  // alignment
   }
   made.packed = section.substr(std::min<std::uint64_t>(cursor.position(), section.size()));
-  if (!cursor.ok() || (made.size > kSmall && made.size / kMaxRatio > made.packed.size())) {
-    return failure(Errc::bad_format, "damaged compressed section");
+  if (!cursor.ok()) return failure(Errc::bad_format, "damaged compressed section");
+  if (made.size > kSmall && made.size / kMaxRatio > made.packed.size()) {
+    return failure(Errc::bad_format,
+                   "damaged compressed section, or one that expands to more than " +
+                       std::to_string(kMaxRatio) + " times its size");
   }
   return made;
 }

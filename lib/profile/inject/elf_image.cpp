@@ -417,10 +417,10 @@ Result<ImageBegin> write_image_file(const Timeline& timeline, const Target& targ
   collect_lines(image, lines, counts);
   const ImageDwarf dwarf(image.target, image.code, image.lines);
   if (is_too_large(image, dwarf)) {
-    return Failure({Errc::too_large, "more lines or frames than an ELF file can hold"});
+    return Failure(Error::too_large("more lines or frames than an ELF file can hold"));
   }
   const Result<void> written = write_sections(image, dwarf, type, out);
-  if (!written) return Failure(written.error());
+  if (!written) return failure(written);
   return image.begin;
 }
 
@@ -439,7 +439,7 @@ std::vector<OrderedCode> read_loads(const Jitdump& dump, ImageCode& code) {
   return all;
 }
 
-Error too_large() { return {Errc::too_large, "more code than an ELF file can describe"}; }
+Error too_large() { return Error::too_large("more code than an ELF file can describe"); }
 
 /// Makes one piece per function. `all` is sorted by offset and has places. False if the names are
 /// too long.
@@ -524,7 +524,7 @@ Result<ElfOfAllCode> write_elf_of_all_code(const Timeline& timeline,
   count_functions(code, loads, made.counts);
   const Result<ImageBegin> begin =
       write_image_file(timeline, target, std::move(code), ET_DYN, made.counts, out);
-  if (!begin) return Failure(begin.error());
+  if (!begin) return failure(begin);
   made.frames = begin->frames;
   made.frames_in_memory = begin->frames_in_memory;
   made.code.reserve(all.size());
@@ -539,11 +539,11 @@ Result<ElfImageCounts> write_elf_image(const Timeline& timeline, std::uint64_t t
   ElfImageCounts counts;
   const Target target = target_of(timeline.dump().header());
   Result<ImageCode> code = collect_code(timeline, time, target, counts);
-  if (!code) return Failure(std::move(code.error()));
+  if (!code) return failure(code);
   make_clusters(*code);
   const Result<ImageBegin> written =
       write_image_file(timeline, target, *std::move(code), ET_EXEC, counts, out);
-  if (!written) return Failure(written.error());
+  if (!written) return failure(written);
   return counts;
 }
 

@@ -290,12 +290,10 @@ std::string ElfFile::build_id_note(std::string_view id) const {
 
 Result<void> ElfFile::write(OutputFile& out) {
   add_names();
-  if (!lay_out()) {
-    return Failure({Errc::too_large, "the sections of an ELF file overlap"});
-  }
+  if (!lay_out()) return Failure(Error::too_large("the sections of an ELF file overlap"));
   const std::string headers = section_headers();
   if (!target_.is_64 && offset_of_sections() + headers.size() > UINT32_MAX) {
-    return Failure({Errc::too_large, "the code does not fit a 32-bit ELF file"});
+    return Failure(Error::too_large("the code does not fit a 32-bit ELF file"));
   }
   ElfSink sink(out);
   sink.write(header());

@@ -38,7 +38,7 @@ std::vector<Placed> placed_at(const Timeline& timeline, std::uint64_t time, cons
   return all;
 }
 
-Error too_large() { return {Errc::too_large, "more code than an ELF file can describe"}; }
+Error too_large() { return Error::too_large("more code than an ELF file can describe"); }
 
 /// Numbers the functions and lists their pieces.
 void number_functions(const std::vector<Placed>& placed, ImageCode& code) {

@@ -318,16 +318,16 @@ class Injection {
     const std::uint64_t written = write_records(out, problems);
     const bool was_truncated = recording_.input().was_truncated();
     if (written != size || was_truncated) {
-      return Failure({Errc::io, recording_.input().name() +
-                                    (was_truncated ? " was truncated" : " changed") +
-                                    " while it was read"});
+      return Failure(Error::io(recording_.input().name() +
+                               (was_truncated ? " was truncated" : " changed") +
+                               " while it was read"));
     }
     file.write_end(size, out);
     Result<void> done = out.flush();
     for (OutputFile& elf : elves_) {
       if (done) done = elf.commit();
     }
-    if (!done) return Failure(done.error());
+    if (!done) return failure(done);
     report_.hidden = hidden_.size();
     report_.lost_bytes = survey_.lost_bytes;
     report_.out_of_order = survey_.out_of_order;
@@ -364,20 +364,20 @@ class Injection {
 
   Result<void> take(Jitdump dump, pid_t pid, const std::string& path, std::uint64_t mapped_at) {
     if (!dump.header()) {
-      report_.failures.push_back({Errc::bad_format, path + " is not a jitdump"});
+      report_.failures.push_back(Error::of(Reason::not_of_kind, path, "a jitdump"));
       return {};
     }
     const FileFacts& facts = dump.input().facts();
     if (facts.is_file && !known_.emplace(pid, facts.device, facts.inode).second) return {};
     if (pids_.size() == kMaxDumps) {
       report_.failures.push_back(
-          {Errc::too_large, path + " is not used: the recording has too many jitdumps"});
+          Error::too_large(path + " is not used: the recording has too many jitdumps"));
       return {};
     }
     InjectedDump injected{.pid = pid, .path = path, .elf = elf_name(pid)};
     injected.is_recorded = survey_.pids.contains(pid);
     if (records_.size_of(injected.elf) > kLargestRecord) {
-      return Failure({Errc::too_large, injected.elf + " is too long for a path in a recording"});
+      return Failure(Error::too_large(injected.elf + " is too long for a path in a recording"));
     }
     const bool has_ticks = dump.has_tsc_times();
     injected.is_timed =
@@ -388,19 +388,17 @@ class Injection {
     const Timeline timeline(std::move(dump), problems,
                             has_ticks ? survey_.facts.time_conversion : std::nullopt);
     Result<OutputFile> elf = OutputFile::replace_itself(injected.elf);
-    if (!elf) return Failure(std::move(elf.error()));
+    if (!elf) return failure(elf);
     const Result<ElfOfAllCode> made = write_elf_of_all_code(timeline, machine, *elf);
     if (!made) {
-      report_.failures.push_back({made.error().code, path + ": " + made.error().message});
+      report_.failures.push_back(Error(made.error()).prefix(path + ": "));
       return {};
     }
     std::vector<CodeMapping> mappings =
         code_mappings(timeline, made->code, injected.is_timed, mapped_at);
     injected.in_elf_files = elf_.cut(mappings, pid);
     map_frames(*made, pid, mappings);
-    if (timeline.dump().input().was_truncated()) {
-      return Failure({Errc::io, path + " was truncated while it was read"});
-    }
+    if (timeline.dump().input().was_truncated()) return Failure(Error::of(Reason::truncated, path));
     for (CodeMapping& mapping : mappings) mapping.dump = static_cast<std::uint32_t>(pids_.size());
     mappings_.insert(mappings_.end(), mappings.begin(), mappings.end());
     injected.counts = made->counts;
@@ -474,10 +472,10 @@ Result<InjectReport> inject_jit(const Recording& recording, const InjectOptions&
                                 OutputFile& out, Diagnostics& problems) {
   Diagnostics ignored(1);  // reported when the dump is written
   Result<RecordingSurvey> surveyed = survey(recording, options.open_module, ignored);
-  if (!surveyed) return Failure(std::move(surveyed.error()));
+  if (!surveyed) return failure(surveyed);
   Injection injection(recording, options, *std::move(surveyed));
   const Result<void> taken = injection.take_dumps();
-  if (!taken) return Failure(taken.error());
+  if (!taken) return failure(taken);
   return injection.write(out, problems);
 }
 

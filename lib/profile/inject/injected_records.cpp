@@ -196,9 +196,9 @@ Result<RecordingSurvey> survey(const Recording& recording, ProcessTracker::OpenM
       const bool has_formats = recording.facts().is_pipe && record.type == RecordType::tracing_data;
       if (has_trace || has_formats) {
         return Failure(
-            {Errc::unsupported, recording.input().name() + " has " +
-                                    (has_trace ? "AUX trace data" : "formats of tracepoints") +
-                                    " between its records, which cannot be copied"});
+            Error::unsupported(recording.input().name() + " has " +
+                               (has_trace ? "AUX trace data" : "formats of tracepoints") +
+                               " between its records, which cannot be copied"));
       }
       surveyor.take(record);
     }

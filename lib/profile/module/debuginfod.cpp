@@ -32,14 +32,14 @@ struct Debuginfod::State {
 
 Result<Debuginfod> Debuginfod::open() {
   const Result<SharedLibrary> library = SharedLibrary::open("libdebuginfod.so.1", "libdebuginfod1");
-  if (!library) return Failure(library.error());
+  if (!library) return perfmap::failure(library);
   auto state = std::make_shared<State>();
   const bool is_whole = library->find("debuginfod_begin", state->begin) &&
                         library->find("debuginfod_end", state->end) &&
                         library->find("debuginfod_find_debuginfo", state->find);
   if (is_whole) state->client = state->begin();
   if (state->client == nullptr) {
-    return Failure({Errc::unsupported, "libdebuginfod.so.1 cannot be used"});
+    return Failure(Error::unsupported("libdebuginfod.so.1 cannot be used"));
   }
   return Debuginfod(std::move(state));
 }
@@ -65,9 +65,9 @@ std::optional<Error> Debuginfod::failure() const {
   const std::scoped_lock lock(state_->mutex);
   if (state_->failed == 0) return std::nullopt;
   if (state_->failed == ENOSYS) {
-    return Error{Errc::unsupported, "DEBUGINFOD_URLS has no server", ENOSYS};
+    return Error::unsupported("DEBUGINFOD_URLS has no server").with_errno(ENOSYS);
   }
-  return system_error("cannot ask the servers of DEBUGINFOD_URLS", state_->failed);
+  return system_error("cannot ask the servers of DEBUGINFOD_URLS", "", state_->failed);
 }
 
 }  // namespace perfmap

@@ -270,7 +270,7 @@ Result<std::shared_ptr<const Module>> ModuleOpener::open(Input input, std::strin
                                                          const ModuleFiles& files,
                                                          Company company) {
   Result<ElfLayout> layout = read_elf_layout(input.text(), input.name());
-  if (!layout) return Failure(std::move(layout.error()));
+  if (!layout) return failure(layout);
   std::unique_ptr<Module::State> state(
       new Module::State{std::move(input), std::move(path), *std::move(layout), files, company});
   const std::shared_ptr<const Module> module(new Module(std::move(state)));
@@ -307,7 +307,7 @@ const Module* Module::State::alternate_of(const Module& module) const {
 Result<std::shared_ptr<const Module>> Module::open(const std::string& path,
                                                    const ModuleFiles& files) {
   Result<Input> input = open_module_file(files.root, path);
-  if (!input) return Failure(std::move(input.error()));
+  if (!input) return failure(input);
   return ModuleOpener::open(*std::move(input), path, files, ModuleOpener::Company::all);
 }
 
@@ -519,7 +519,7 @@ Result<Input> open_package(const std::string& root, const std::vector<std::strin
     Result<Input> input = open_module_file(root, program + ".dwp");
     if (input) return input;
   }
-  return Failure(Error{Errc::not_found, "no package of split units"});
+  return Failure(Error::not_found("no package of split units"));
 }
 
 }  // namespace

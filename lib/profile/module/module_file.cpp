@@ -65,7 +65,7 @@ bool look_at(const std::string& root, const std::string& path, struct stat& stat
   const Result<void> found = directory.open_with([&]() -> Result<void> {
     const Descriptor file = handle_below(directory, path);
     if (file.is_open() && ::fstat(file.get(), &status) == 0) return {};
-    return Failure(system_error("cannot open " + path, errno));
+    return Failure(system_error("cannot open", path, errno));
   });
   return found.has_value();
 }
@@ -76,7 +76,7 @@ Result<Input> open_module_file(const std::string& root, const std::string& path)
   const OpenPolicy policy{.regular_only = true, .bounded = true, .keep_descriptor = false};
   if (root.empty()) return Input::open(path, policy);
   const ModuleRoot directory(root);
-  if (!directory.is_open()) return Failure(system_error("cannot open " + root, errno));
+  if (!directory.is_open()) return Failure(system_error("cannot open", root, errno));
   return directory.open_with(
       [&] { return Input::open_below(directory.get(), path, root + path, policy); });
 }

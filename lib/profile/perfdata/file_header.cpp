@@ -408,7 +408,7 @@ std::optional<bool> swapped_by_magic(std::string_view file) noexcept {
   return std::nullopt;
 }
 
-Failure bad_format(std::string message) { return Failure({Errc::bad_format, std::move(message)}); }
+Failure bad_format(std::string message) { return Failure(Error::bad_format(std::move(message))); }
 
 /// Entries follow each other, each with its stated length. The total number of ids is limited by
 /// the file size, independent of what the sections state.

@@ -568,13 +568,12 @@ Result<Recording> Recording::open(Input input) {
   const Result<RecordBytes> records = read_file_header(file, state->description);
   if (!records) {
     Error error = records.error();
-    error.message = input.name() + " is not a recording: " + error.message;
+    error.prefix(input.name() + " is not a recording: ");
     return Failure(std::move(error));
   }
   if (state->description.is_directory) {
-    return Failure(
-        {Errc::unsupported,
-         input.name() + " belongs to a directory, and the other files there have the records"});
+    return Failure(Error::unsupported(
+        input.name() + " belongs to a directory, and the other files there have the records"));
   }
   state->records = *records;
   state->described_until = read_leading_records(file, *records, state->description);

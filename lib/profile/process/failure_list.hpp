@@ -16,7 +16,7 @@ class FailureList {
  public:
   /// O(1) on average.
   void add(Error error) {
-    if (known_.insert(error.message).second) errors_.push_back(std::move(error));
+    if (known_.insert(error.message()).second) errors_.push_back(std::move(error));
   }
   /// The same for errors of files that should be ELF files: most memory is none.
   void add_unexpected(Error error) {

@@ -132,7 +132,7 @@ Result<GarbageUsers> GarbageUsers::look(const Roots& roots, const Descriptor& di
                                         const std::vector<std::uint64_t>& inodes) {
   struct stat status {};
   if (::fstat(directory.get(), &status) != 0) {
-    return Failure(system_error("cannot open " + roots.tmp, errno));
+    return Failure(system_error("cannot open", roots.tmp, errno));
   }
   GarbageUsers users;
   for (const std::uint64_t inode : inodes) users.files_.emplace(inode, 0);
@@ -142,7 +142,7 @@ Result<GarbageUsers> GarbageUsers::look(const Roots& roots, const Descriptor& di
     return true;
   };
   if (visit_names(AT_FDCWD, roots.proc.c_str(), look_at)) return users;
-  return Failure(system_error("cannot open " + roots.proc, errno));
+  return Failure(system_error("cannot open", roots.proc, errno));
 }
 
 /// Whether /proc shows all processes of the machine, like that of the first pid namespace. True for
@@ -263,7 +263,7 @@ Result<void> Garbage::State::list() {
     return true;
   };
   if (!visit_names(directory.get(), ".", add)) {
-    return Failure(system_error("cannot read " + options.roots.tmp, errno));
+    return Failure(system_error("cannot read", options.roots.tmp, errno));
   }
   std::sort(files.begin(), files.end(),
             [](const GarbageFile& a, const GarbageFile& b) { return a.name < b.name; });
@@ -315,14 +315,14 @@ Result<Garbage> Garbage::find(const GarbageOptions& options) {
   state->options = options;
   const std::string& path = options.roots.tmp;
   state->directory = Descriptor(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!state->directory.is_open()) return Failure(system_error("cannot open " + path, errno));
-  if (const Result<void> listed = state->list(); !listed) return Failure(listed.error());
+  if (!state->directory.is_open()) return Failure(system_error("cannot open", path, errno));
+  if (const Result<void> listed = state->list(); !listed) return failure(listed);
   std::vector<std::uint64_t> inodes;
   for (const Identity& identity : state->identities) inodes.push_back(identity.inode);
   // After listing the files, so that a process that began meanwhile is seen, and its files are
   // kept.
   const Result<GarbageUsers> users = GarbageUsers::look(options.roots, state->directory, inodes);
-  if (!users) return Failure(users.error());
+  if (!users) return failure(users);
   state->judge(*users);
   return Garbage(std::move(state));
 }
@@ -332,7 +332,7 @@ std::span<const GarbageFile> Garbage::files() const noexcept { return state_->fi
 Result<void> Garbage::remove(const GarbageFile& file) {
   const std::string path = state_->options.roots.tmp + "/" + file.name;
   const auto refuse = [&path](const std::string& why) {
-    return Failure({Errc::refused, "cannot remove " + path + ": " + why});
+    return Failure(Error::cannot("remove", path, Reason::unsuitable, why));
   };
   const auto found = std::lower_bound(
       state_->files.begin(), state_->files.end(), file.name,
@@ -352,7 +352,7 @@ Result<void> Garbage::remove(const GarbageFile& file) {
     return refuse("it has changed");
   }
   if (::unlinkat(directory, file.name.c_str(), 0) == 0 || errno == ENOENT) return {};
-  return Failure(system_error("cannot remove " + path, errno));
+  return Failure(system_error("cannot remove", path, errno));
 }
 
 std::string_view to_string(GarbageKind kind) noexcept {

@@ -81,7 +81,7 @@ bool JitSources::State::look(const ProcSource& process) {
   found_now.clear();
   for (Input& input : found) {
     if (is_older_than(process, options.roots.proc, input.facts())) {
-      refused.push_back({Errc::refused, "cannot use " + input.name() + ": " + kIsOlderThanProcess});
+      refused.push_back(Error::cannot("use", input.name(), Reason::older_than_process));
     } else {
       opened->insert_or_assign(key_of(input), input);
       found_now.push_back(std::move(input));

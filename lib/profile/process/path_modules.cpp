@@ -18,10 +18,10 @@ bool is_identified(const MappedFile& file) noexcept {
 Answer open_by_inode(ModuleCache& cache, const MappedFile& file) {
   Result<Input> input =
       Input::open(file.name, {.regular_only = true, .bounded = true, .keep_descriptor = false});
-  if (!input) return Failure(std::move(input.error()));
+  if (!input) return failure(input);
   if (input->facts().inode != file.inode) {
-    return Failure({Errc::refused, "cannot use " + file.name +
-                                       ": it is not the file that was mapped: its inode differs"});
+    return Failure(Error::cannot("use", file.name, Reason::other_file,
+                                 "it is not the file that was mapped: its inode differs"));
   }
   return cache.open(*std::move(input));
 }
@@ -33,7 +33,7 @@ Answer open_by_path(ModuleCache& cache, const ProcessTracker::OpenModule& below,
       file.is_file() && file.build_id.empty() && file.inode != 0 && file.name.starts_with('/');
   if (goes_by_inode) return open_by_inode(cache, file);
   if (file.kind == RegionKind::deleted_file && !is_identified(file)) {
-    return Failure({Errc::not_found, "cannot open " + file.name + ": it was deleted"});
+    return Failure(Error::cannot("open", file.name, Reason::deleted));
   }
   return below(region, nullptr);
 }

@@ -60,9 +60,9 @@ struct ProcSource::State {
   Seen<T> while_alive(Ask&& ask) const {
     Result<T> answer = std::forward<Ask>(ask)();
     const Seen<std::string> still = stat();
-    if (!still) return Failure(still.error());
+    if (!still) return failure(still);
     if (!*still) return std::nullopt;
-    if (!answer) return Failure(std::move(answer.error()));
+    if (!answer) return failure(answer);
     return std::optional<T>(*std::move(answer));
   }
   Result<ReadText> read(const char* file, std::size_t max) const {
@@ -85,7 +85,7 @@ Result<void> check_same(const struct stat& status, const MappedFile& file, SameF
   const bool is_same = same == SameFile::by_name ||
                        (status.st_ino == file.inode && (same == SameFile::by_inode || same_device));
   if (is_same) return {};
-  return Failure({Errc::refused, "cannot use " + name + ": it is not the file that is mapped"});
+  return Failure(Error::cannot("use", name, Reason::other_file));
 }
 
 /// Whether a kernel link leads to the file `name`, deleted or not.
@@ -100,9 +100,9 @@ bool shows_name(int directory, const std::string& link, std::string_view name) n
 
 /// Joins all reasons into one error, with the code of the most specific one.
 Error none_of(const std::string& name, const std::vector<Error>& reasons) {
-  Error error{Errc::not_found, "cannot open " + name};
+  Error error = system_error("cannot open", name, ENOENT);
   for (const Error& reason : reasons) {
-    error.message += (&reason == &reasons.front() ? ": " : "; ") + reason.message;
+    error.detail += (&reason == &reasons.front() ? "" : "; ") + reason.message();
     if (reason.code != Errc::not_found) error.code = reason.code;
     error.sys_errno = reason.sys_errno;
   }
@@ -122,7 +122,7 @@ bool shows_file(const Region& region) noexcept {
   return region.file != nullptr && region.file->name.starts_with('/');
 }
 
-Failure no_file() { return Failure({Errc::unsupported, "the region has no file"}); }
+Failure no_file() { return Failure(Error::unsupported("the region has no file")); }
 
 }  // namespace
 
@@ -130,7 +130,7 @@ Result<Descriptor> ProcSource::State::root() const {
   // Outside the kernel's /proc (in a snapshot), "root" must be a directory, not a link.
   const int flags = O_PATH | O_DIRECTORY | O_CLOEXEC | (is_procfs ? 0 : O_NOFOLLOW);
   Descriptor fd(::openat(subject(), "root", flags));
-  if (!fd.is_open()) return Failure(system_error("cannot open " + name + "/root", errno));
+  if (!fd.is_open()) return Failure(system_error("cannot open", name + "/root", errno));
   return fd;
 }
 
@@ -141,7 +141,7 @@ Result<void> ProcSource::State::find_mapped(const Region& region, const UseFound
     struct stat status {};
     Result<void> done;
     if (!found.is_open() || ::fstat(found.get(), &status) != 0) {
-      done = Failure(system_error("cannot open " + where, errno));
+      done = Failure(system_error("cannot open", where, errno));
     } else if (done = check_same(status, file, same, where); done) {
       done = use(found, status, where);
     }
@@ -186,12 +186,12 @@ ProcSource::Seen<Input> ProcSource::open_region(const Region& region) const {
     const auto open = [&](const Descriptor& found, const struct stat&,
                           const std::string& where) -> Result<void> {
       Result<Descriptor> fd = open_found(found, where);
-      if (!fd) return Failure(std::move(fd.error()));
+      if (!fd) return failure(fd);
       opened = *std::move(fd);
       return {};
     };
     const Result<void> found = state_->find_mapped(region, open);
-    if (!found) return Failure(found.error());
+    if (!found) return failure(found);
     return Input::from_descriptor(opened.get(), region.file->name, kFoundFile);
   });
 }
@@ -204,10 +204,10 @@ ProcSource::Seen<FileFacts> ProcSource::region_facts(const Region& region) const
                                const std::string& where) -> Result<void> {
       facts = facts_of(status);
       if (facts.is_regular) return {};
-      return Failure({Errc::refused, "cannot use " + where + ": " + kIsNotRegular});
+      return Failure(Error::cannot("use", where, Reason::not_regular));
     };
     const Result<void> found = state_->find_mapped(region, look);
-    if (!found) return Failure(found.error());
+    if (!found) return failure(found);
     return facts;
   });
 }
@@ -215,7 +215,7 @@ ProcSource::Seen<FileFacts> ProcSource::region_facts(const Region& region) const
 ProcSource::Seen<std::string> ProcSource::root_path() const {
   return state_->while_alive<std::string>([this]() -> Result<std::string> {
     const Result<Descriptor> below = state_->root();
-    if (!below) return Failure(below.error());
+    if (!below) return failure(below);
     return state_->name + "/root";
   });
 }
@@ -224,14 +224,14 @@ ProcSource::Seen<Input> ProcSource::open_below_root(const std::string& path,
                                                     const OpenPolicy& policy) const {
   return state_->while_alive<Input>([&]() -> Result<Input> {
     const Result<Descriptor> below = state_->root();
-    if (!below) return Failure(below.error());
+    if (!below) return failure(below);
     const std::string name = state_->name + "/root" + path;
     const Result<Descriptor> fd = state_->as_process([&]() -> Result<Descriptor> {
       const Descriptor found = find_below(below->get(), path);
-      if (!found.is_open()) return Failure(system_error("cannot open " + name, errno));
+      if (!found.is_open()) return Failure(system_error("cannot open", name, errno));
       return open_found(found, name);
     });
-    if (!fd) return Failure(fd.error());
+    if (!fd) return failure(fd);
     return Input::from_descriptor(fd->get(), name, policy);
   });
 }
@@ -241,9 +241,9 @@ ProcSource::Seen<Input> ProcSource::open_on_host(const std::string& path,
   return state_->while_alive<Input>([&]() -> Result<Input> {
     // The directory is ours, and may be closed to the process; what is in it need not be.
     const Descriptor found(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-    if (!found.is_open()) return Failure(system_error("cannot open " + path, errno));
+    if (!found.is_open()) return Failure(system_error("cannot open", path, errno));
     const Result<Descriptor> fd = state_->as_process([&] { return open_found(found, path); });
-    if (!fd) return Failure(fd.error());
+    if (!fd) return failure(fd);
     return Input::from_descriptor(fd->get(), path, policy);
   });
 }
@@ -251,12 +251,12 @@ ProcSource::Seen<Input> ProcSource::open_on_host(const std::string& path,
 ProcSource::Seen<FileFacts> ProcSource::look_below_root(const std::string& path) const {
   return state_->while_alive<FileFacts>([&]() -> Result<FileFacts> {
     const Result<Descriptor> below = state_->root();
-    if (!below) return Failure(below.error());
+    if (!below) return failure(below);
     return state_->as_process([&]() -> Result<FileFacts> {
       const Descriptor found = find_below(below->get(), path);
       struct stat status {};
       if (!found.is_open() || ::fstat(found.get(), &status) != 0) {
-        return Failure(system_error("cannot open " + state_->name + "/root" + path, errno));
+        return Failure(system_error("cannot open", state_->name + "/root" + path, errno));
       }
       return facts_of(status);
     });
@@ -303,9 +303,9 @@ bool ProcSource::is_alive() const {
 ProcSource::Seen<std::string> ProcSource::State::stat() const {
   Result<ReadText> read = read_text_at(directory.get(), "stat", name + "/stat", kMaxSmallText);
   if (!read && is_gone(read.error().sys_errno)) return std::nullopt;
-  if (!read) return Failure(std::move(read.error()));
+  if (!read) return failure(read);
   const std::optional<StatLine> line = parse_stat(read->text);
-  if (!line) return Failure({Errc::bad_format, name + "/stat is malformed"});
+  if (!line) return Failure(Error::bad_format(name + "/stat is malformed"));
   if (start != 0 && line->start != start) return std::nullopt;
   if (!line->lives() && !(thread.is_open() && thread_lives(thread))) return std::nullopt;
   return std::optional(std::move(read->text));
@@ -320,7 +320,7 @@ ProcSource::Seen<ProcSource> ProcSource::open(pid_t pid, const Roots& roots) {
   state->directory = Descriptor(::open(state->name.c_str(), kFlags));
   if (!state->directory.is_open()) {
     if (is_gone(errno)) return std::nullopt;
-    Error error = system_error("cannot open " + state->name, errno);
+    Error error = system_error("cannot open", state->name, errno);
     if (errno == ENOTDIR || errno == ELOOP) error.code = Errc::refused;
     return Failure(std::move(error));
   }
@@ -330,7 +330,7 @@ ProcSource::Seen<ProcSource> ProcSource::open(pid_t pid, const Roots& roots) {
     state->thread = find_living_thread(state->directory);
     if (state->thread.is_open()) text = state->stat();
   }
-  if (!text) return Failure(text.error());
+  if (!text) return failure(text);
   if (!*text) return std::nullopt;
   state->start = parse_stat(**text)->start;
   return ProcSource(std::move(state));
@@ -339,9 +339,9 @@ ProcSource::Seen<ProcSource> ProcSource::open(pid_t pid, const Roots& roots) {
 ProcSource::Seen<ProcessStatus> ProcSource::status() const {
   return state_->while_alive<ProcessStatus>([this]() -> Result<ProcessStatus> {
     const Result<ReadText> read = state_->read("status", kMaxSmallText);
-    if (!read) return Failure(read.error());
+    if (!read) return failure(read);
     const Seen<std::string> stat = state_->stat();
-    if (!stat) return Failure(stat.error());
+    if (!stat) return failure(stat);
     if (!*stat) return ProcessStatus();
     const std::optional<StatLine> line = parse_stat(**stat);
     ProcessStatus status;
@@ -361,7 +361,7 @@ ProcSource::Seen<ProcessStatus> ProcSource::status() const {
 ProcSource::Seen<std::string> ProcSource::text_of(const char* file) const {
   return state_->while_alive<std::string>([&]() -> Result<std::string> {
     Result<ReadText> read = state_->read(file, kMaxMapsText);
-    if (!read) return Failure(std::move(read.error()));
+    if (!read) return failure(read);
     return std::move(read->text);
   });
 }
@@ -369,7 +369,7 @@ ProcSource::Seen<std::string> ProcSource::text_of(const char* file) const {
 ProcSource::Seen<MemoryMap> ProcSource::memory_map(MappedFiles& files) const {
   return state_->while_alive<MemoryMap>([&]() -> Result<MemoryMap> {
     const Result<ReadText> read = state_->read("maps", kMaxMapsText);
-    if (!read) return Failure(read.error());
+    if (!read) return failure(read);
     MemoryMap map = parse_memory_map(read->text, files);
     map.was_cut = map.was_cut || read->was_cut;
     return map;
@@ -379,7 +379,7 @@ ProcSource::Seen<MemoryMap> ProcSource::memory_map(MappedFiles& files) const {
 Result<std::string> ProcSource::State::target_of(const char* link) const {
   std::array<char, 4097> target;
   const ssize_t size = ::readlinkat(subject(), link, target.data(), target.size());
-  if (size < 0) return Failure(system_error("cannot read " + name + "/" + link, errno));
+  if (size < 0) return Failure(system_error("cannot read", name + "/" + link, errno));
   return std::string(target.data(), static_cast<std::size_t>(size));
 }
 
@@ -420,10 +420,10 @@ ProcSource::Seen<std::string> ProcSource::read_memory(AddressRange range) const 
     const Descriptor memory(::openat(state_->subject(), "mem", kFlags));
     struct stat status {};
     if (!memory.is_open() || ::fstat(memory.get(), &status) != 0) {
-      return Failure(system_error("cannot open " + state_->name + "/mem", errno));
+      return Failure(system_error("cannot open", state_->name + "/mem", errno));
     }
     if (!S_ISREG(status.st_mode)) {
-      return Failure({Errc::refused, state_->name + "/mem is not a regular file"});
+      return Failure(Error::refused(state_->name + "/mem is not a regular file"));
     }
     std::string bytes(std::min(range.size, kMaxMemory), '\0');
     std::size_t have = 0;

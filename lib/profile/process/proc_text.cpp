@@ -68,9 +68,7 @@ std::vector<std::int64_t> status_numbers(std::string_view text, std::string_view
   text.remove_prefix(at + 1 + key.size());
   text = text.substr(0, text.find('\n'));
   std::int64_t number = 0;
-  while (numbers.size() < kMaxNumbers && parse(take_word(text), number)) {
-    numbers.push_back(number);
-  }
+  while (numbers.size() < kMaxNumbers && parse(take_word(text), number)) numbers.push_back(number);
   return numbers;
 }
 

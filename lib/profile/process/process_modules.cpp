@@ -12,16 +12,16 @@ namespace {
 using Answer = ModuleCache::Answer;
 
 Failure gone(const Region& region) {
-  return Failure({Errc::not_found, "cannot open " + region.file->name + ": the process has ended"});
+  return Failure(Error::cannot("open", region.file->name, Reason::process_ended));
 }
 
-Failure no_file() { return Failure({Errc::unsupported, "the region has no file"}); }
+Failure no_file() { return Failure(Error::unsupported("the region has no file")); }
 
 /// Each process has its own copy in memory. stat(2) cannot distinguish them, so the bytes are
 /// compared.
 Answer open_vdso(ModuleCache& cache, const Region& region, const ProcSource& process) {
   ProcSource::Seen<std::string> bytes = process.read_memory(region.range);
-  if (!bytes) return Failure(std::move(bytes.error()));
+  if (!bytes) return failure(bytes);
   if (!*bytes) return gone(region);
   const Input image = Input::from_text(**std::move(bytes), region.file->name);
   const Answer own = Module::open(image);
@@ -48,11 +48,11 @@ Answer open_file(ModuleCache& cache, const Region& region, const ProcSource* pro
   if (auto known = find_known(cache, region, process)) return known;
   if (process == nullptr) return gone(region);
   ProcSource::Seen<Input> file = process->open_region(region);
-  if (!file) return Failure(std::move(file.error()));
+  if (!file) return failure(file);
   if (!*file) return gone(region);
   const ProcSource::Seen<std::string> root = process->root_path();
   // Without a safe root, debug files of any user could be found.
-  if (!root || !*root) return root ? Answer(gone(region)) : Answer(Failure(root.error()));
+  if (!root || !*root) return root ? Answer(gone(region)) : Answer(failure(root));
   return cache.open(**std::move(file), **root);
 }
 
@@ -77,10 +77,10 @@ class OwnVdso {
   Answer open(ModuleCache& cache, const Region& region, std::string_view wanted) {
     const bool is_of_32_bits = region.range.end() <= UINT32_MAX;
     if (is_of_32_bits && sizeof(void*) > 4)
-      return Failure({Errc::unsupported, "the vdso of 32-bit processes cannot be read"});
+      return Failure(Error::unsupported("the vdso of 32-bit processes cannot be read"));
     once_.run([&] { module_ = open_own_vdso(cache); });
     if (module_ != nullptr && !wanted.empty() && module_->build_id() == wanted) return module_;
-    return Failure({Errc::unsupported, "the process had the vdso of another kernel"});
+    return Failure(Error::unsupported("the process had the vdso of another kernel"));
   }
 
  private:
@@ -130,13 +130,12 @@ ProcessTracker::OpenModule open_below(ModuleCache& cache, std::string root,
       if (auto known = cache.find_build_id(wanted)) return known;
     }
     if (below.empty() && !path.starts_with('/')) {
-      return Failure(
-          {Errc::not_found, "cannot open " + path + ": the root directory does not reach it"});
+      return Failure(Error::cannot("open", path, Reason::unreachable));
     }
     Answer module = cache.open(path, below);
     if (!module || wanted.empty() || (*module)->build_id() == wanted) return module;
-    return Failure({Errc::refused, "cannot use " + below + path +
-                                       ": its build ID differs from the one in the process"});
+    return Failure(Error::cannot("use", below + path, Reason::other_build,
+                                 "its build ID differs from the one in the process"));
   };
 }
 

@@ -352,9 +352,7 @@ const ProcessTracker::Options& ProcessTracker::options() const noexcept { return
 
 Result<const ProcessInfo*> ProcessTracker::find_pid(pid_t pid, const Create& create) {
   if (state_->living(pid) == nullptr && create) {
-    if (Result<void> created = create(*this, pid); !created) {
-      return Failure(std::move(created.error()));
-    }
+    if (Result<void> created = create(*this, pid); !created) return failure(created);
   }
   const Generation* const known = state_->living(pid);
   return known != nullptr ? &known->info() : nullptr;
@@ -460,7 +458,7 @@ struct Look {
 /// Nothing if the process has ended.
 Result<std::optional<Look>> look_at(pid_t pid, const Roots& roots, MappedFiles& files) {
   const auto process = ProcSource::open(pid, roots);
-  if (!process) return Failure(process.error());
+  if (!process) return failure(process);
   if (!*process) return std::nullopt;
   // Checks the program before and after, so that memory of another program is not mixed in.
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
@@ -469,14 +467,14 @@ Result<std::optional<Look>> look_at(pid_t pid, const Roots& roots, MappedFiles& 
     const auto status = (*process)->status();
     const auto after = (*process)->image_id();
     if (!before || !after) return Failure(before ? after.error() : before.error());
-    if (!map) return Failure(map.error());
-    if (!status) return Failure(status.error());
+    if (!map) return failure(map);
+    if (!status) return failure(status);
     if (!*before || !*map || !*status || !*after) return std::nullopt;
     if (**before != **after) continue;
     return Look{**status, **after, AddressSpace::of((*map)->regions)};
   }
-  return Failure({Errc::io, "process " + std::to_string(pid) +
-                                " executes new programs too often to be examined"});
+  return Failure(Error::io("process " + std::to_string(pid) +
+                           " executes new programs too often to be examined"));
 }
 
 bool is_same_program(const Generation& known, const Look& look) noexcept {
@@ -498,7 +496,7 @@ Result<Imported> ProcessTracker::import(pid_t pid) {
 Result<Imported> ProcessTracker::import(pid_t pid, std::uint64_t time) {
   State& state = *state_;
   const Result<std::optional<Look>> seen = look_at(pid, state.options.roots, state.files);
-  if (!seen) return Failure(seen.error());
+  if (!seen) return failure(seen);
   if (!*seen) {
     state.end(pid, time);
     return Imported::vanished;
@@ -552,7 +550,7 @@ void ProcessTracker::State::forget_dead_modules() {
 Result<std::shared_ptr<const Module>> ProcessTracker::module_of(pid_t pid, const Region& region) {
   State& state = *state_;
   if (!state.options.open_module || region.file == nullptr) {
-    return Failure({Errc::unsupported, "no function to open modules was given"});
+    return Failure(Error::unsupported("no function to open modules was given"));
   }
   Generation* const known = state.living(pid);
   std::optional<ProcSource> process;
@@ -598,14 +596,14 @@ Result<std::shared_ptr<JitSources>> ProcessTracker::refresh_jit(pid_t pid) {
   std::shared_ptr<JitSources>& jit = known->jit();
   if (jit != nullptr) {
     const Result<Growth> growth = jit->refresh(process ? &*process : nullptr);
-    if (!growth) return Failure(growth.error());
+    if (!growth) return failure(growth);
     return jit;
   }
   if (!process) return nullptr;
   const Options& options = state.options;
   auto found = JitSources::find(
       *process, {options.roots, options.any_owner, options.overlap, state.former_jit(pid)});
-  if (!found) return Failure(found.error());
+  if (!found) return failure(found);
   const bool has_any = *found && (!(*found)->empty() || !(*found)->refused().empty());
   if (has_any) jit = std::make_shared<JitSources>(**std::move(found));
   return jit;

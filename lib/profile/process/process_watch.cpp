@@ -245,8 +245,8 @@ std::optional<FoundFiles> find_files(const ProcSource& process, const WatchOptio
   Result<Input> map = find_process_map(process.pid(), options.roots, options.any_owner);
   ProcessDumps dumps = find_process_dumps(process.pid(), options.roots, options.any_owner);
   if (!process.is_alive()) return std::nullopt;
-  if (!map && map.error().code != Errc::not_found) found.refused.push_back(map.error().message);
-  for (const Error& error : dumps.refused) found.refused.push_back(error.message);
+  if (!map && map.error().code != Errc::not_found) found.refused.push_back(map.error().message());
+  for (const Error& error : dumps.refused) found.refused.push_back(error.message());
   if (map) found.inputs.push_back(*std::move(map));
   for (Input& dump : dumps.dumps) found.inputs.push_back(std::move(dump));
   return found;
@@ -257,9 +257,9 @@ Result<Input> reopen_in(const Descriptor& directory, const std::string& file,
                         const std::string& name, const OpenPolicy& policy,
                         const ProcessRights& rights) {
   const Descriptor found(::openat(directory.get(), file.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-  if (!found.is_open()) return Failure(system_error("cannot open " + name, errno));
+  if (!found.is_open()) return Failure(system_error("cannot open", name, errno));
   const Result<Descriptor> fd = rights.with([&] { return open_found(found, name); });
-  if (!fd) return Failure(fd.error());
+  if (!fd) return failure(fd);
   return Input::from_descriptor(fd->get(), name, policy);
 }
 

@@ -19,18 +19,20 @@ constexpr std::size_t kBlock = std::size_t{16} << 10;
 Result<ReadText> read_text_at(int directory, const char* file, const std::string& name,
                               std::size_t max) {
   const Descriptor fd(::openat(directory, file, kReadFound | O_NOFOLLOW));
-  if (!fd.is_open() && errno == ELOOP) return refused_to_open(name, kIsSymbolicLink);
+  if (!fd.is_open() && errno == ELOOP) {
+    return Failure(Error::cannot("open", name, Reason::symbolic_link));
+  }
   struct stat status {};
   if (!fd.is_open() || ::fstat(fd.get(), &status) != 0) {
-    return Failure(system_error("cannot open " + name, errno));
+    return Failure(system_error("cannot open", name, errno));
   }
-  if (!S_ISREG(status.st_mode)) return refused_to_open(name, kIsNotRegular);
+  if (!S_ISREG(status.st_mode)) return Failure(Error::cannot("open", name, Reason::not_regular));
   ReadText read;
   std::array<char, kBlock> block;
   for (;;) {
     const ssize_t got = ::read(fd.get(), block.data(), block.size());
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return Failure(system_error("cannot read " + name, errno));
+    if (got < 0) return Failure(system_error("cannot read", name, errno));
     if (got == 0) return read;
     const std::size_t room = max - read.text.size();
     read.text.append(block.data(), std::min(room, static_cast<std::size_t>(got)));

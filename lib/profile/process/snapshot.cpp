@@ -33,11 +33,11 @@ Result<void> check_one(int at, const std::string& path, Wanted wanted, const std
   if (::fstatat(at, path.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
     const bool maybe = wanted == Wanted::maybe_file || wanted == Wanted::maybe_directory;
     if (errno == ENOENT && maybe) return {};
-    return Failure(system_error("cannot use the snapshot " + name + ": " + path, errno));
+    return Failure(system_error("cannot use the snapshot", name + ": " + path, errno));
   }
   if (wants_file ? S_ISREG(status.st_mode) : S_ISDIR(status.st_mode)) return {};
   const char* const why = wants_file ? " is not a regular file" : " is not a directory";
-  return Failure({Errc::refused, "cannot use the snapshot " + name + ": " + path + why});
+  return Failure(Error::refused("cannot use the snapshot " + name + ": " + path + why));
 }
 
 template <std::size_t N>
@@ -72,10 +72,10 @@ Result<std::vector<std::string>> processes_in(int at, const std::string& name) {
     return found.size() < kMaxProcesses;
   };
   if (!visit_names(at, "proc", add, O_NOFOLLOW)) {
-    return Failure(system_error("cannot use the snapshot " + name + ": proc", errno));
+    return Failure(system_error("cannot use the snapshot", name + ": proc", errno));
   }
   if (found.size() < kMaxProcesses) return found;
-  return Failure({Errc::too_large, "cannot use the snapshot " + name + ": too many processes"});
+  return Failure(Error::too_large("cannot use the snapshot " + name + ": too many processes"));
 }
 
 Result<void> check_tree(int at, pid_t pid, const std::string& name) {
@@ -88,7 +88,7 @@ Result<void> check_tree(int at, pid_t pid, const std::string& name) {
   Result<void> checked = check_all(at, tree, name);
   if (!checked) return checked;
   const Result<std::vector<std::string>> processes = processes_in(at, name);
-  if (!processes) return Failure(processes.error());
+  if (!processes) return failure(processes);
   for (const std::string& process : *processes) {
     if (checked) checked = check_process(at, process, name);
   }
@@ -115,9 +115,9 @@ Result<SnapshotManifest> read_manifest(int at, const std::string& directory) {
     if (error.code == Errc::not_found) error.code = Errc::unsupported;
     return Failure(std::move(error));
   }
-  if (read->was_cut) return Failure({Errc::too_large, name + " is too large"});
+  if (read->was_cut) return Failure(Error::of(Reason::too_large, name));
   Result<SnapshotManifest> manifest = parse_manifest(read->text);
-  if (!manifest) manifest.error().message = "cannot use " + name + ": " + manifest.error().message;
+  if (!manifest) manifest.error().prefix("cannot use " + name + ": ");
   return manifest;
 }
 
@@ -140,11 +140,11 @@ bool Snapshot::is_at(const std::string& directory) noexcept {
 
 Result<Snapshot> Snapshot::open(const std::string& directory) {
   const Descriptor at = open_directory(directory);
-  if (!at.is_open()) return Failure(system_error("cannot open " + directory, errno));
+  if (!at.is_open()) return Failure(system_error("cannot open", directory, errno));
   Result<SnapshotManifest> manifest = read_manifest(at.get(), directory);
-  if (!manifest) return Failure(std::move(manifest.error()));
+  if (!manifest) return failure(manifest);
   const Result<void> checked = check_tree(at.get(), manifest->pid, directory);
-  if (!checked) return Failure(checked.error());
+  if (!checked) return failure(checked);
   return Snapshot(directory, *std::move(manifest));
 }
 
@@ -163,14 +163,14 @@ Result<std::optional<Input>> Snapshot::vdso() const {
   if (file == manifest_.files.end()) return std::nullopt;
   const std::string name = directory_ + "/" + file->path;
   const Descriptor at = open_directory(directory_);
-  if (!at.is_open()) return Failure(system_error("cannot open " + directory_, errno));
+  if (!at.is_open()) return Failure(system_error("cannot open", directory_, errno));
   const Descriptor found = find_below(at.get(), file->path);
-  if (!found.is_open()) return Failure(system_error("cannot open " + name, errno));
+  if (!found.is_open()) return Failure(system_error("cannot open", name, errno));
   const Result<Descriptor> fd = open_found(found, name);
-  if (!fd) return Failure(fd.error());
+  if (!fd) return failure(fd);
   Result<Input> input = Input::from_descriptor(
       fd->get(), name, {.follow_link = false, .regular_only = true, .bounded = true});
-  if (!input) return Failure(std::move(input.error()));
+  if (!input) return failure(input);
   return std::optional<Input>(*std::move(input));
 }
 
@@ -181,11 +181,11 @@ namespace {
 /// The vdso of the snapshot, if it is the requested one.
 Answer open_snapshot_vdso(ModuleCache& cache, const Snapshot& snapshot, std::string_view wanted) {
   Result<std::optional<Input>> vdso = snapshot.vdso();
-  if (!vdso) return Failure(std::move(vdso.error()));
-  if (!*vdso) return Failure({Errc::not_found, "the snapshot has no [vdso]"});
+  if (!vdso) return failure(vdso);
+  if (!*vdso) return Failure(Error::not_found("the snapshot has no [vdso]"));
   Answer module = cache.open(**std::move(vdso));
   if (!module || wanted.empty() || (*module)->build_id() == wanted) return module;
-  return Failure({Errc::refused, "the snapshot has the [vdso] of another kernel"});
+  return Failure(Error::refused("the snapshot has the [vdso] of another kernel"));
 }
 
 }  // namespace

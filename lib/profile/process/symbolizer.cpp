@@ -189,26 +189,25 @@ bool Symbolizer::name_by_jit(Batch& batch, const Region* region, const Query& qu
 }
 
 void Symbolizer::fail(Error error) {
-  if (failed_.insert(error.message).second) failures_.push_back(std::move(error));
+  if (failed_.insert(error.message()).second) failures_.push_back(std::move(error));
 }
 
 void Symbolizer::note_missing(const Module& module, const DebugIndex& index) {
   const DebugIndexStats stats = index.stats();
   if (!stats.damage.empty() && options_.detail != Detail::symbols) {
-    fail({Errc::unsupported, "some lines of " + module.path() + " are missing: " + stats.damage});
+    fail(Error::unsupported("some lines of " + module.path() + " are missing: " + stats.damage));
   }
   if (!stats.alternate_missing.empty() && options_.detail == Detail::inlines) {
-    fail(
-        {Errc::not_found, "cannot find " + stats.alternate_missing +
-                              ", the part of the debug information of " + module.path() +
-                              " that dwz moved: some inlined functions have no name (the package "
-                              "with its debug information, -dbgsym or -debuginfo, has that file)"});
+    fail(Error::not_found("cannot find " + stats.alternate_missing +
+                          ", the part of the debug information of " + module.path() +
+                          " that dwz moved: some inlined functions have no name (the package "
+                          "with its debug information, -dbgsym or -debuginfo, has that file)"));
   }
   if (stats.split_missing == 0) return;
   const std::string what = stats.package_lacks == 0
                                ? "the .dwo files or the .dwp file of " + module.path()
                                : "some units of " + module.path() + " in the .dwp file";
-  fail({Errc::not_found, "cannot find " + what + ": some code has lines without functions"});
+  fail(Error::not_found("cannot find " + what + ": some code has lines without functions"));
 }
 
 /// Counts each module once, although each batch may ask it.
@@ -222,7 +221,7 @@ void Symbolizer::note_without_lines(const Module& module) {
   if (why == nullptr) {
     without_lines_.push_back(module.path());
   } else {
-    fail({why->code, "cannot read source lines of " + why->message});
+    fail(Error(*why).prefix("cannot read source lines of "));
   }
 }
 

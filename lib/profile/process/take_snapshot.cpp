@@ -81,13 +81,13 @@ std::optional<Error> objection(const std::string& path) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0) {
     if (errno == ENOENT) return std::nullopt;
-    return system_error("cannot create " + path, errno);
+    return system_error("cannot create", path, errno);
   }
   std::error_code error;
   if (S_ISDIR(status.st_mode) && std::filesystem::is_empty(path, error)) return std::nullopt;
   const char* const what =
       S_ISDIR(status.st_mode) ? "it exists and is not empty" : "it exists and is not a directory";
-  return Error{Errc::refused, "cannot create " + path + ": " + what};
+  return Error::cannot("create", path, Reason::unsuitable, what);
 }
 
 bool is_part(std::string_view part) noexcept {
@@ -125,15 +125,15 @@ Result<NewTree> NewTree::begin(const std::string& path) {
   NewTree tree;
   tree.final_path_ = path.substr(0, path.find_last_not_of('/') + 1);
   if (tree.final_path_.empty()) {
-    return Failure({Errc::invalid_argument, "the name of the directory is empty"});
+    return Failure(Error::invalid("the name of the directory is empty"));
   }
   if (std::optional<Error> why = objection(tree.final_path_)) return Failure(*std::move(why));
   Result<OutputPlace> place = OutputPlace::find(tree.final_path_, OutputPlace::Last::kept);
-  if (!place) return Failure(std::move(place.error()));
+  if (!place) return failure(place);
   tree.place_ = *std::move(place);
   std::string name = tree.path_of(".XXXXXX");
   if (::mkdtemp(name.data()) == nullptr) {
-    return Failure(system_error("cannot create " + tree.final_path_, errno));
+    return Failure(system_error("cannot create", tree.final_path_, errno));
   }
   tree.path_ = std::move(name);
   tree.directory_ = Descriptor(::open(tree.path_.c_str(), kDirectoryFlags));
@@ -149,7 +149,7 @@ NewTree::~NewTree() {
 }
 
 Error NewTree::error(std::string_view path, int sys_errno) const {
-  return system_error("cannot write " + final_path_ + "/" + std::string(path), sys_errno);
+  return system_error("cannot write", final_path_ + "/" + std::string(path), sys_errno);
 }
 
 Result<NewTree::Place> NewTree::place_of(std::string_view path) {
@@ -171,7 +171,7 @@ Result<NewTree::Place> NewTree::place_of(std::string_view path) {
 
 Result<void> NewTree::make_directory(std::string_view path) {
   const Result<Place> place = place_of(path);
-  if (!place) return Failure(place.error());
+  if (!place) return failure(place);
   const int made = ::mkdirat(place->directory.get(), place->name.c_str(), 0700);
   if (made != 0 && errno != EEXIST) return Failure(error(path, errno));
   return {};
@@ -179,7 +179,7 @@ Result<void> NewTree::make_directory(std::string_view path) {
 
 Result<Descriptor> NewTree::create(std::string_view path) {
   const Result<Place> place = place_of(path);
-  if (!place) return Failure(place.error());
+  if (!place) return failure(place);
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   Descriptor fd(::openat(place->directory.get(), place->name.c_str(), kFlags, 0600));
   if (!fd.is_open()) return Failure(error(path, errno));
@@ -189,7 +189,7 @@ Result<Descriptor> NewTree::create(std::string_view path) {
 Result<void> NewTree::write(std::string_view path, std::string_view bytes,
                             std::optional<std::int64_t> mtime_ns) {
   const Result<Descriptor> fd = create(path);
-  if (!fd) return Failure(fd.error());
+  if (!fd) return failure(fd);
   if (const int failed = write_with_holes(fd->get(), bytes); failed != 0) {
     return Failure(error(path, failed));
   }
@@ -201,7 +201,7 @@ Result<void> NewTree::write(std::string_view path, std::string_view bytes,
 
 Result<void> NewTree::link(std::string_view path, const std::string& target) {
   const Result<Place> place = place_of(path);
-  if (!place) return Failure(place.error());
+  if (!place) return failure(place);
   if (::symlinkat(target.c_str(), place->directory.get(), place->name.c_str()) == 0) return {};
   return Failure(error(path, errno));
 }
@@ -213,7 +213,7 @@ void NewTree::remove(std::string_view path) noexcept {
 
 Result<void> NewTree::publish() {
   if (::rename(path_.c_str(), path_of("").c_str()) != 0) {
-    return Failure(system_error("cannot create " + final_path_, errno));
+    return Failure(system_error("cannot create", final_path_, errno));
   }
   path_.clear();
   directory_ = Descriptor();
@@ -246,10 +246,10 @@ Result<bool> take_text(const ProcSource& process, const char* file, bool needed,
                        SnapshotLook& look) {
   auto text = process.text_of(file);
   if (!text && !needed) {
-    if (text.error().code != Errc::not_found) look.left_out.push_back(text.error().message);
+    if (text.error().code != Errc::not_found) look.left_out.push_back(text.error().message());
     return true;
   }
-  if (!text) return Failure(std::move(text.error()));
+  if (!text) return failure(text);
   if (!*text) return false;
   look.texts.emplace_back(file, **std::move(text));
   return true;
@@ -295,21 +295,22 @@ bool is_believed(const ProcSource& process, const std::string& proc, const Input
       std::any_of(look.parents.begin(), look.parents.end(),
                   [&](const SnapshotLook& parent) { return has_file(parent, input.facts()); });
   if (!is_parents)
-    look.left_out.push_back("cannot use " + input.name() + ": " + kIsOlderThanProcess);
+    look.left_out.push_back(
+        Error::cannot("use", input.name(), Reason::older_than_process).message());
   return false;
 }
 
 void find_files(const ProcSource& process, const Roots& roots, bool any_owner, SnapshotLook& look) {
   Result<Input> map = find_process_map(process.pid(), roots, any_owner);
   if (map && is_believed(process, roots.proc, *map, look)) look.map = *std::move(map);
-  if (!map && map.error().code != Errc::not_found) look.left_out.push_back(map.error().message);
+  if (!map && map.error().code != Errc::not_found) look.left_out.push_back(map.error().message());
   Result<Input> images = find_process_images(process.pid(), roots, any_owner);
   if (images && is_believed(process, roots.proc, *images, look)) look.images = *std::move(images);
   if (!images && images.error().code != Errc::not_found) {
-    look.left_out.push_back(images.error().message);
+    look.left_out.push_back(images.error().message());
   }
   ProcessDumps dumps = find_process_dumps(process.pid(), roots, any_owner);
-  for (const Error& refused : dumps.refused) look.left_out.push_back(refused.message);
+  for (const Error& refused : dumps.refused) look.left_out.push_back(refused.message());
   for (Input& dump : dumps.dumps) {
     if (is_believed(process, roots.proc, dump, look)) look.dumps.push_back(std::move(dump));
   }
@@ -323,7 +324,7 @@ void take_vdso(const ProcSource& process, SnapshotLook& look) {
   for (const Region& region : look.memory.regions) {
     if (region.file->kind != RegionKind::vdso) continue;
     auto bytes = process.read_memory({region.range.begin, std::min(region.range.size, kMaxVdso)});
-    if (!bytes) look.left_out.push_back("[vdso]: " + bytes.error().message);
+    if (!bytes) look.left_out.push_back("[vdso]: " + bytes.error().message());
     if (!bytes || !*bytes || (*bytes)->empty()) return;
     look.vdso = **std::move(bytes);
     look.vdso_address = region.range.begin;
@@ -336,11 +337,11 @@ Result<bool> look_at_process(const ProcSource& process, const SnapshotOptions& o
                              MappedFiles& files, SnapshotLook& look) {
   look.pid = process.pid();
   const auto image = process.image_id();
-  if (!image) return Failure(image.error());
+  if (!image) return failure(image);
   const Result<bool> taken = take_texts(process, options, look);
-  if (!taken) return Failure(taken.error());
+  if (!taken) return failure(taken);
   auto status = process.status();
-  if (!status) return Failure(std::move(status.error()));
+  if (!status) return failure(status);
   if (!*image || !*taken || !*status) return false;
   look.image = **image;
   look.status = **std::move(status);
@@ -358,7 +359,7 @@ void look_at_parents(const ProcSource& process, const Roots& roots, const Snapsh
   for (const ProcSource& parent : living_parents(process, roots)) {
     SnapshotLook its;
     const Result<bool> seen = look_at_process(parent, options, files, its);
-    if (!seen) look.left_out.push_back(seen.error().message);
+    if (!seen) look.left_out.push_back(seen.error().message());
     if (!seen || !*seen || its.image != look.image) return;
     find_files(parent, roots, options.any_owner, its);
     if (!parent.is_alive()) return;
@@ -372,7 +373,7 @@ Result<std::optional<SnapshotLook>> look_once(const ProcSource& process, const R
                                               const SnapshotOptions& options, MappedFiles& files) {
   SnapshotLook look;
   const Result<bool> seen = look_at_process(process, options, files, look);
-  if (!seen) return Failure(seen.error());
+  if (!seen) return failure(seen);
   if (!*seen) return std::nullopt;
   take_vdso(process, look);
   look_at_parents(process, roots, options, files, look);
@@ -411,12 +412,12 @@ Result<std::optional<SnapshotLook>> look_for_snapshot(const ProcSource& process,
     auto look = look_once(process, roots, options, files);
     if (!look || !*look) return look;
     const auto image = process.image_id();
-    if (!image) return Failure(image.error());
+    if (!image) return failure(image);
     if (!*image) return std::nullopt;
     if (**image == (*look)->image) return look;
   }
   const std::string pid = std::to_string(process.pid());
-  return Failure({Errc::io, "process " + pid + " executes new programs too often to be examined"});
+  return Failure(Error::io("process " + pid + " executes new programs too often to be examined"));
 }
 
 /// The mapped ELF files, by path.
@@ -605,7 +606,7 @@ Result<void> SnapshotWriter::write(SnapshotLook& look) {
 
 Result<void> SnapshotWriter::write_manifest_file() {
   const Result<Descriptor> fd = tree_.create("manifest.json");
-  if (!fd) return Failure(fd.error());
+  if (!fd) return failure(fd);
   OutputFile out = OutputFile::to_descriptor(fd->get(), "manifest.json");
   write_manifest(manifest_, out);
   return out.flush();
@@ -624,20 +625,18 @@ Result<std::optional<TakenSnapshot>> take_snapshot(const ProcSource& process, co
                                                    const std::string& directory,
                                                    const SnapshotOptions& options) {
   Result<NewTree> tree = NewTree::begin(directory);
-  if (!tree) return Failure(std::move(tree.error()));
+  if (!tree) return failure(tree);
   MappedFiles files;
   auto look = look_for_snapshot(process, roots, options, files);
-  if (!look) return Failure(std::move(look.error()));
+  if (!look) return failure(look);
   if (!*look) return std::nullopt;
   SnapshotWriter writer(process, roots, options, *tree);
-  if (Result<void> written = writer.write(**look); !written) return Failure(written.error());
+  if (Result<void> written = writer.write(**look); !written) return failure(written);
   TakenSnapshot taken;
   taken.end = end_of(process, **look);
   taken.regions = (*look)->memory.regions.size();
-  if (Result<void> written = writer.write_manifest_file(); !written) {
-    return Failure(written.error());
-  }
-  if (Result<void> published = tree->publish(); !published) return Failure(published.error());
+  if (Result<void> written = writer.write_manifest_file(); !written) return failure(written);
+  if (Result<void> published = tree->publish(); !published) return failure(published);
   taken.manifest = std::move(writer.manifest());
   return taken;
 }

@@ -42,9 +42,9 @@ constexpr std::string_view kDisablePerfMap(
     20);
 
 Error refusal(pid_t pid, const std::string& why, int sys_errno = 0) {
-  return {Errc::refused,
-          "cannot ask the .NET process " + std::to_string(pid) + " for its names: " + why,
-          sys_errno};
+  return Error::refused("cannot ask the .NET process " + std::to_string(pid) +
+                        " for its names: " + why)
+      .with_errno(sys_errno);
 }
 
 /// The directory of its sockets, below its root.
@@ -123,10 +123,10 @@ Result<void> check_reply(pid_t pid, std::string_view reply) {
 Result<void> switch_dotnet_names(pid_t pid, bool on, const Roots& roots,
                                  std::chrono::milliseconds max_wait) {
   const auto process = ProcSource::open(pid, roots);
-  if (!process) return Failure(process.error());
+  if (!process) return failure(process);
   if (!*process) return Failure(no_process(pid));
   const auto status = (*process)->status();
-  if (!status) return Failure(status.error());
+  if (!status) return failure(status);
   if (!*status) return Failure(no_process(pid));
   const uid_t uid = (*status)->uid;
   if (::geteuid() != 0 && ::geteuid() != uid) {
@@ -145,9 +145,9 @@ Result<void> switch_dotnet_names(pid_t pid, bool on, const Roots& roots,
   // By the descriptor, because the path of a socket has at most 107 bytes.
   const Result<Descriptor> socket =
       connect_to_process("/proc/self/fd/" + std::to_string(directory.get()) + "/" + name, pid);
-  if (!socket) return Failure(refusal(pid, socket.error().message, socket.error().sys_errno));
+  if (!socket) return Failure(refusal(pid, socket.error().message(), socket.error().sys_errno));
   const Result<void> sent = send_request(*socket, on ? kEnablePerfMap : kDisablePerfMap);
-  if (!sent) return Failure(refusal(pid, sent.error().message, sent.error().sys_errno));
+  if (!sent) return Failure(refusal(pid, sent.error().message(), sent.error().sys_errno));
   const auto until = std::chrono::steady_clock::now() + max_wait;
   // One byte more than a reply: a longer one is malformed.
   return check_reply(pid, read_reply(*socket, kReplySize + 1, until));

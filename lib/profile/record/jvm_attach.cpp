@@ -30,10 +30,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::string_view kRequest("1\0jcmd\0Compiler.perfmap\0\0\0", 26);
 
 Error refusal(pid_t pid, const std::string& why, int sys_errno = 0) {
-  return {Errc::refused,
-          "cannot ask the JVM " + std::to_string(pid) + " for its perf map: " + why,
-          sys_errno,
-          {}};
+  return Error::refused("cannot ask the JVM " + std::to_string(pid) + " for its perf map: " + why)
+      .with_errno(sys_errno);
 }
 
 /// The JVM as it must be for the protocol.
@@ -69,8 +67,8 @@ Result<Target> look_at(const ProcSource& process, const Roots& roots) {
   const pid_t pid = process.pid();
   const auto status = process.status();
   const auto text = process.text_of("status");
-  if (!status) return Failure(status.error());
-  if (!text) return Failure(text.error());
+  if (!status) return failure(status);
+  if (!text) return failure(text);
   if (!*status || !*text) return Failure(no_process(pid));
   Target target;
   target.pid = pid;
@@ -127,7 +125,7 @@ class Trigger {
   Result<void> make() const {
     constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
     if (Descriptor(::openat(directory_.get(), name_.c_str(), kFlags, 0600)).is_open()) return {};
-    return Failure(system_error("cannot create " + name_, errno));
+    return Failure(system_error("cannot create", name_, errno));
   }
 
   std::string name_;
@@ -175,19 +173,19 @@ Result<void> check_reply(pid_t pid, std::string_view reply) {
 
 Result<void> ask_jvm_for_map(pid_t pid, const Roots& roots, std::chrono::milliseconds max_wait) {
   const auto process = ProcSource::open(pid, roots);
-  if (!process) return Failure(process.error());
+  if (!process) return failure(process);
   if (!*process) return Failure(no_process(pid));
   const Result<Target> target = look_at(**process, roots);
-  if (!target) return Failure(target.error());
+  if (!target) return failure(target);
   if (!has_socket(*target)) {
     const Result<void> opened = open_door(**process, *target, roots, max_wait);
     if (!opened) return opened;
   }
   const Result<Descriptor> socket = connect_to_process(target->socket(), pid);
-  if (!socket) return Failure(refusal(pid, socket.error().message, socket.error().sys_errno));
+  if (!socket) return Failure(refusal(pid, socket.error().message(), socket.error().sys_errno));
   const auto until = Clock::now() + max_wait;
   const Result<void> sent = send_request(*socket, kRequest);
-  if (!sent) return Failure(refusal(pid, sent.error().message, sent.error().sys_errno));
+  if (!sent) return Failure(refusal(pid, sent.error().message(), sent.error().sys_errno));
   constexpr std::size_t kMaxReply = std::size_t{64} << 10;
   const std::string reply = read_reply(*socket, kMaxReply, until);
   return check_reply(pid, reply);

@@ -17,10 +17,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 Failure failed(int error) {
-  return Failure(Error{Errc::refused, std::generic_category().message(error), error});
+  return Failure(Error::refused(std::generic_category().message(error)).with_errno(error));
 }
 
-Failure failed(const char* why) { return Failure(Error{Errc::refused, why}); }
+Failure failed(const char* why) { return Failure(Error::refused(why)); }
 
 bool is_ready(int fd, Clock::time_point until) {
   const auto left =

@@ -160,12 +160,10 @@ std::optional<Error> why_not_listed(pid_t pid) {
   const Descriptor file(::open(maps.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.is_open() || (errno != EACCES && errno != EPERM)) return std::nullopt;
   const int error = errno;
-  return Error{Errc::io,
-               "perf may not record process " + std::to_string(pid) + ": " + maps +
+  return Error::io("perf may not record process " + std::to_string(pid) + ": " + maps +
                    " cannot be read: " + std::generic_category().message(error) +
-                   (::geteuid() == 0 ? " (root needs CAP_SYS_PTRACE here)" : " (run as root)"),
-               error,
-               {}};
+                   (::geteuid() == 0 ? " (root needs CAP_SYS_PTRACE here)" : " (run as root)"))
+      .with_errno(error);
 }
 
 /// A process that cannot be recorded because it does not exist, or not any more.
@@ -173,11 +171,9 @@ Error no_living_process(pid_t pid) {
   const std::string text = whole_file(process_file(pid, "stat"));
   const std::optional<StatLine> line = parse_stat(text);
   if (!line || line->state != 'Z') return no_process(pid);
-  return {Errc::not_found,
-          "process " + std::to_string(pid) + " has ended: it is a zombie until process " +
-              std::to_string(line->parent) + " reads its status",
-          0,
-          {}};
+  return Error::not_found("process " + std::to_string(pid) +
+                          " has ended: it is a zombie until process " +
+                          std::to_string(line->parent) + " reads its status");
 }
 
 Error no_right(pid_t pid, int error) {
@@ -200,7 +196,7 @@ Error no_right(pid_t pid, int error) {
   } else {
     why = std::string("perf_event_open fails: ") + std::generic_category().message(error);
   }
-  return {Errc::io, what + ": " + why, error, {}};
+  return Error::io(what + ": " + why).with_errno(error);
 }
 
 /// Continues a traced process that stopped: with its signal, unless that is SIGINT or SIGQUIT of
@@ -267,9 +263,7 @@ std::vector<std::string> perf_record_arguments(const PerfRecordOptions& options)
   if (options.off_cpu) words.emplace_back("--off-cpu");
   words.insert(words.end(), {"-o", options.output});
   std::string pids;
-  for (const pid_t pid : options.pids) {
-    pids += (pids.empty() ? "" : ",") + std::to_string(pid);
-  }
+  for (const pid_t pid : options.pids) pids += (pids.empty() ? "" : ",") + std::to_string(pid);
   if (!pids.empty()) words.insert(words.end(), {"-p", pids});
   if (options.command.empty()) return words;
   words.emplace_back("--");
@@ -323,11 +317,7 @@ Result<PerfRun> PerfRun::start(const PerfRecordOptions& options) {
           ? " (Debian: apt install linux-perf; Ubuntu: apt install linux-tools-generic; "
             "--perf PATH names another one)"
           : "";
-  return Failure(
-      {errno == ENOENT ? Errc::not_found : Errc::io,
-       "cannot run " + options.perf + ": " + std::generic_category().message(errno) + advice,
-       errno,
-       {}});
+  return Failure(system_error("cannot run", options.perf, errno).append(advice));
 }
 
 PerfRun::~PerfRun() {

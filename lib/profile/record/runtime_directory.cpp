@@ -44,7 +44,7 @@ Result<Descriptor> make_directory(int parent, const std::string& path, mode_t mo
     Descriptor directory(::openat(parent, name.c_str(), kFlags));
     if (directory.is_open() && ::fchmod(directory.get(), mode) == 0) return directory;
   }
-  return Failure(system_error("cannot create " + path, errno));
+  return Failure(system_error("cannot create", path, errno));
 }
 
 Result<void> write_settings(int directory, const std::string& path, std::string_view text) {
@@ -52,7 +52,7 @@ Result<void> write_settings(int directory, const std::string& path, std::string_
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   const Descriptor file(::openat(directory, "perfmap.ini", kFlags, kMode));
   if (!file.is_open() || ::fchmod(file.get(), kMode) != 0) {
-    return Failure(system_error("cannot write " + path + "/perfmap.ini", errno));
+    return Failure(system_error("cannot write", path + "/perfmap.ini", errno));
   }
   OutputFile out = OutputFile::to_descriptor(file.get(), path + "/perfmap.ini");
   out.write(text);
@@ -97,21 +97,21 @@ RuntimeDirectory::RuntimeDirectory(const RecordingDirectory& recording, const st
 
 Result<void> RuntimeDirectory::create(const NamingPlan& plan) {
   if (plan.ini.empty() && !plan.writes_to_directory) return {};
-  if (path_.ends_with('/')) return Failure(system_error("cannot get random bytes", EIO));
+  if (path_.ends_with('/')) return Failure(system_error("cannot get random bytes", "", EIO));
   const Result<Descriptor> top =
       make_directory(is_in_tmp_ ? AT_FDCWD : recording_.descriptor(), top_, kTraversable);
-  if (!top) return Failure(top.error());
+  if (!top) return failure(top);
   was_made_ = true;
   const Result<Descriptor> directory = make_directory(top->get(), path_, kTraversable);
-  if (!directory) return Failure(directory.error());
+  if (!directory) return failure(directory);
   if (plan.writes_to_directory) {
     const Result<Descriptor> made = make_directory(directory->get(), written(), kWritable);
-    if (!made) return Failure(made.error());
+    if (!made) return failure(made);
   }
   if (plan.ini.empty()) return {};
   const std::string ini = path_ + "/ini";
   const Result<Descriptor> made = make_directory(directory->get(), ini, kReadable);
-  return made ? write_settings(made->get(), ini, plan.ini) : Failure(made.error());
+  return made ? write_settings(made->get(), ini, plan.ini) : failure(made);
 }
 
 void RuntimeDirectory::remove() noexcept {

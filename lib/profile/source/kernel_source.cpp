@@ -41,10 +41,10 @@ Result<Input> open_kallsyms(const std::string& path) {
     const bool has_type =
         type.size() == 3 && type[2] == ' ' && kSymbolTypes.find(type[1]) != std::string_view::npos;
     if (parse_hex(begin.substr(0, space)) && has_type) return StreamStart::accepted;
-    return Failure({Errc::bad_format,
-                    path +
-                        " is not a copy of /proc/kallsyms: it does not begin with an address and "
-                        "the type of a symbol"});
+    return Failure(
+        Error::bad_format(path +
+                          " is not a copy of /proc/kallsyms: it does not begin with an address and "
+                          "the type of a symbol"));
   };
   OpenPolicy policy;
   policy.check_start = &check;
@@ -52,7 +52,7 @@ Result<Input> open_kallsyms(const std::string& path) {
   Result<Input> text = Input::open(path, policy);
   // Only streams are checked while they are read. An empty file has no names.
   if (!text || text->text().empty()) return text;
-  if (const auto start = check(text->text()); !start) return Failure(start.error());
+  if (const auto start = check(text->text()); !start) return failure(start);
   return text;
 }
 
@@ -60,7 +60,7 @@ Result<Input> open_kallsyms(const std::string& path) {
 
 Result<void> KernelSource::open(const std::string& path) {
   Result<Input> text = open_kallsyms(path);
-  if (!text) return Failure(std::move(text.error()));
+  if (!text) return failure(text);
   text_ = *std::move(text);
   is_given_ = true;
   return {};
@@ -79,7 +79,7 @@ std::string_view KernelSource::text_of(const RecordedKernel& kernel) {
   Input text = Input::from_text(read_whole(kKallsyms), kKallsyms);
   const auto address = kernel_symbol_address(text.text(), kernel.symbol);
   if (!address) {
-    why_ = kHiddenAddresses;
+    why_ = Error::of(Reason::hidden_addresses, kKallsyms).message();
     return {};
   }
   // The kernel lies elsewhere after each boot, and its modules do in any case.
@@ -105,17 +105,17 @@ KernelNames& KernelNames::operator=(KernelNames&&) noexcept = default;
 KernelNames::~KernelNames() = default;
 
 Result<KernelNames> KernelNames::of(Result<Input> text) {
-  if (!text) return Failure(std::move(text.error()));
+  if (!text) return failure(text);
   auto state = std::make_unique<State>(*std::move(text));
   if (!state->symbols.is_hidden()) return KernelNames(std::move(state));
-  return Failure({Errc::refused, kHiddenAddresses});
+  return Failure(Error::of(Reason::hidden_addresses, kKallsyms));
 }
 
 Result<KernelNames> KernelNames::open(const std::string& path) { return of(open_kallsyms(path)); }
 
 Result<KernelNames> KernelNames::of_running() {
   std::string text = read_whole(kKallsyms);
-  if (text.empty()) return Failure({Errc::io, std::string(kKallsyms) + " cannot be read"});
+  if (text.empty()) return Failure(Error::io(std::string(kKallsyms) + " cannot be read"));
   return of(Input::from_text(std::move(text), kKallsyms));
 }
 

@@ -175,7 +175,7 @@ Result<pid_t> ProcessNames::recorded_process(const Source& source) const {
   std::vector<pid_t> pids = source.pids;
   if (pids.empty()) {
     const Result<std::vector<RecordedFile>> files = recorded_files_in(source.text);
-    if (!files) return Failure(files.error());
+    if (!files) return failure(files);
     for (const RecordedFile& file : *files) pids.push_back(file.pid);
   }
   if (pids.empty()) {
@@ -192,7 +192,7 @@ Result<pid_t> ProcessNames::recorded_process(const Source& source) const {
     text += (i == 0 ? ": " : ", ") + std::to_string(pids[i]);
   }
   text += pids.size() > kMaxShown ? ", … (-p PID selects one)" : " (-p PID selects one)";
-  return Failure({Errc::invalid_argument, text});
+  return Failure(Error::invalid(text));
 }
 
 Result<std::unique_ptr<ProcessNames>> ProcessNames::open_recorded(const Source& source,
@@ -203,24 +203,24 @@ Result<std::unique_ptr<ProcessNames>> ProcessNames::open_recorded(const Source& 
   const auto step = options.opening.listener().step("reading " + shown);
   const Result<Recording> recording = open_recording(source.text);
   if (!recording) {
-    options.opening.listener().warn(recording.error().message + "; ELF files are not used");
+    options.opening.listener().warn(recording.error().message() + "; ELF files are not used");
     return nullptr;
   }
   Result<std::shared_ptr<const RecordedModules>> copies = recorded_modules_in(source.text);
-  if (!copies) return Failure(std::move(copies.error()));
+  if (!copies) return failure(copies);
   if (*copies != nullptr) {
-    for (const Error& one : (*copies)->damaged()) options.opening.listener().warn(one.message);
+    for (const Error& one : (*copies)->damaged()) options.opening.listener().warn(one.message());
   }
   std::unique_ptr<ProcessNames> names(
       new ProcessNames(*recording, *std::move(copies), options, std::move(fetch)));
   const Result<pid_t> pid = names->recorded_process(source);
-  if (!pid) return Failure(pid.error());
+  if (!pid) return failure(pid);
   if (names->tracker_.find(*pid) != nullptr) {
     names->pid_ = *pid;
     return names;
   }
   if (source.pids.empty() || has_recorded_files(source)) return nullptr;
-  return Failure({Errc::not_found, shown + " has no process " + std::to_string(*pid)});
+  return Failure(Error::not_found(shown + " has no process " + std::to_string(*pid)));
 }
 
 Result<std::unique_ptr<ProcessNames>> ProcessNames::open(pid_t pid,
@@ -237,7 +237,7 @@ Result<std::unique_ptr<ProcessNames>> ProcessNames::open_snapshot(const std::str
                                                                   FetchDebugFile fetch) {
   const auto step = options.opening.listener().step("reading " + directory);
   Result<Snapshot> opened = Snapshot::open(directory);
-  if (!opened) return Failure(std::move(opened.error()));
+  if (!opened) return failure(opened);
   const auto snapshot = std::make_shared<const Snapshot>(*std::move(opened));
   std::unique_ptr<ProcessNames> names(
       new ProcessNames(snapshot->pid(), options, snapshot, std::move(fetch)));
@@ -251,7 +251,7 @@ Result<std::unique_ptr<ProcessNames>> ProcessNames::import(std::unique_ptr<Proce
                                                            const NameSourceOptions& options) {
   const Result<Imported> imported = names->tracker_.import(names->pid_, ++names->seen_at_);
   if (!imported) {
-    names->observer_.warn(imported.error().message + "; the ELF files of process " +
+    names->observer_.warn(imported.error().message() + "; the ELF files of process " +
                           std::to_string(names->pid_) + " are not used");
     return nullptr;
   }
@@ -262,16 +262,16 @@ Result<std::unique_ptr<ProcessNames>> ProcessNames::import(std::unique_ptr<Proce
   // A kernel thread has this pid, or the files were written by a process in another namespace.
   if (names->tracker_.at(names->pid_)->regions().empty()) return nullptr;
   Result<void> taken = names->take_jit(options);
-  if (!taken) return Failure(std::move(taken.error()));
+  if (!taken) return failure(taken);
   return names;
 }
 
 Result<void> ProcessNames::take_jit(const NameSourceOptions& options) {
   if (!options.opening.map_dir.empty()) return take_jit_of_directory(options);
   const auto jit = tracker_.refresh_jit(pid_);
-  if (!jit) return Failure(jit.error());
+  if (!jit) return failure(jit);
   if (*jit == nullptr) return {};
-  for (const Error& refused : (*jit)->refused()) observer_.warn(refused.message);
+  for (const Error& refused : (*jit)->refused()) observer_.warn(refused.message());
   return {};
 }
 
@@ -279,9 +279,9 @@ Result<void> ProcessNames::take_jit(const NameSourceOptions& options) {
 Result<void> ProcessNames::take_jit_of_directory(const NameSourceOptions& options) {
   const auto open = [&](pid_t pid) -> Result<std::shared_ptr<JitSources>> {
     Result<std::vector<OpenedInput>> opened = open_process_source(pid, options.opening);
-    if (!opened) return Failure(std::move(opened.error()));
+    if (!opened) return failure(opened);
     Result<SourceFiles> sources = source_files(*std::move(opened), options.opening);
-    if (!sources) return Failure(std::move(sources.error()));
+    if (!sources) return failure(sources);
     return std::make_shared<JitSources>(std::move(sources->maps), std::move(sources->dumps),
                                         options.overlap);
   };
@@ -298,7 +298,7 @@ Result<void> ProcessNames::take_jit_of_directory(const NameSourceOptions& option
     }
   }
   if (!own && (!has_any || own.error().code != Errc::not_found)) {
-    observer_.warn(own.error().message);
+    observer_.warn(own.error().message());
   }
   return {};
 }
@@ -393,7 +393,7 @@ Result<std::unique_ptr<ProcessNames>> NameSources::State::open_process(const Sou
   if ((pid == 0 && !is_snapshot && !is_recorded) || wants_files) return nullptr;
   Result<FetchDebugFile> fetch =
       options.open_servers ? options.open_servers() : Result<FetchDebugFile>();
-  if (!fetch) return Failure(std::move(fetch.error()));
+  if (!fetch) return failure(fetch);
   if (is_recorded) return ProcessNames::open_recorded(source, options, *std::move(fetch));
   return is_snapshot ? ProcessNames::open_snapshot(source.text, options, *std::move(fetch))
                      : ProcessNames::open(pid, options, *std::move(fetch));
@@ -416,7 +416,7 @@ Result<void> NameSources::State::open(std::span<const Source> sources) {
     files_rank = i;
   }
   Result<std::vector<OpenedInput>> inputs = open_sources(paths, options.opening, &failures);
-  if (!inputs) return Failure(std::move(inputs.error()));
+  if (!inputs) return failure(inputs);
   const bool misses_all = failures.size() == sources.size() && !failures.empty();
   for (const Error& failure : std::span(failures).first(failures.size() - misses_all)) {
     options.opening.listener().missing(failure);
@@ -424,7 +424,7 @@ Result<void> NameSources::State::open(std::span<const Source> sources) {
   if (misses_all) return Failure(std::move(failures.back()));
   misses_source = !failures.empty();
   Result<SourceFiles> sorted = source_files(*std::move(inputs), options.opening);
-  if (!sorted) return Failure(std::move(sorted.error()));
+  if (!sorted) return failure(sorted);
   opened = *std::move(sorted);
   has_files = !opened.maps.empty() || !opened.dumps.empty();
   return check_times();
@@ -503,7 +503,7 @@ Result<NameSources> NameSources::open(std::span<const Source> sources,
   auto state = std::make_unique<State>();
   state->options = options;
   const Result<void> opened = state->open(sources);
-  if (!opened) return Failure(opened.error());
+  if (!opened) return failure(opened);
   return NameSources(std::move(state));
 }
 

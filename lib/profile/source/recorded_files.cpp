@@ -32,8 +32,8 @@ Result<std::optional<std::string>> description_in(int directory, const std::stri
   const std::string file(kRecordingManifestName);
   Result<ReadText> read = read_text_at(directory, file.c_str(), name, kMaxText);
   if (!read && read.error().code == Errc::not_found) return std::nullopt;
-  if (!read) return Failure(std::move(read.error()));
-  if (read->was_cut) return Failure({Errc::too_large, name + " is too large"});
+  if (!read) return failure(read);
+  if (read->was_cut) return Failure(Error::of(Reason::too_large, name));
   return std::optional(std::move(read->text));
 }
 
@@ -42,19 +42,19 @@ template <class Parse>
 auto described_in(int directory, const std::string& path, Parse parse) -> decltype(parse("")) {
   const std::string name = path + "/" + std::string(kRecordingManifestName);
   const auto text = description_in(directory, name);
-  if (!text) return Failure(text.error());
+  if (!text) return failure(text);
   if (!*text) return {};
   auto list = parse(**text);
   if (list) return list;
   Error error = list.error();
-  error.message = "cannot use " + name + ": " + error.message +
-                  " (the directory can also be read without this file)";
+  error.prefix("cannot use " + name + ": ")
+      .append(" (the directory can also be read without this file)");
   return Failure(std::move(error));
 }
 
 Result<PidsByName> described_pids(int directory, const std::string& path) {
   const auto files = described_in(directory, path, parse_recorded_files);
-  if (!files) return Failure(files.error());
+  if (!files) return failure(files);
   PidsByName pids;
   for (const RecordedFile& one : *files) pids.try_emplace(one.path, one.pid);
   return pids;
@@ -81,9 +81,9 @@ Result<std::vector<RecordedModule>> named_modules(int directory, const std::stri
     if (build_id && !build_id->empty()) files.push_back({name, "", *std::move(build_id), 0});
     return files.size() <= kMaxFiles;
   });
-  if (!is_listed) return Failure(system_error("cannot open " + path, errno));
+  if (!is_listed) return Failure(system_error("cannot open", path, errno));
   if (files.size() <= kMaxFiles) return files;
-  return Failure({Errc::too_large, path + " has too many copies of ELF files"});
+  return Failure(Error::too_large(path + " has too many copies of ELF files"));
 }
 
 /// What is wrong with a copy that does not have the size that recording.json says.
@@ -96,18 +96,18 @@ std::optional<Error> damage_of(const RecordedModule& module, int directory,
   const auto size = static_cast<std::uint64_t>(there.st_size);
   if (!is_file || module.size == 0 || size == module.size) return std::nullopt;
   const std::string counts = std::to_string(size) + " of " + std::to_string(module.size) + " bytes";
-  return Error{Errc::bad_format,
-               "cannot use " + path + "/" + module.path + ", the copy of " + module.source + ": " +
-                   (size < module.size ? "it is truncated: " : "it was changed: ") + counts};
+  return Error::bad_format(
+      "cannot use " + path + "/" + module.path + ", the copy of " + module.source + ": " +
+      (size < module.size ? "it is truncated: " : "it was changed: ") + counts);
 }
 
 }  // namespace
 
 Result<std::vector<RecordedFile>> recorded_files_in(const std::string& directory) {
   const Descriptor opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!opened.is_open()) return Failure(system_error("cannot open " + directory, errno));
+  if (!opened.is_open()) return Failure(system_error("cannot open", directory, errno));
   const Result<PidsByName> described = described_pids(opened.get(), directory);
-  if (!described) return Failure(described.error());
+  if (!described) return failure(described);
   std::vector<RecordedFile> files;
   const bool is_listed = visit_names(opened.get(), ".", [&](const std::string& name) {
     const auto map_pid = kMapName.pid_in(name);
@@ -119,9 +119,9 @@ Result<std::vector<RecordedFile>> recorded_files_in(const std::string& directory
     files.push_back({name, pid, !map_pid});
     return files.size() <= kMaxFiles;
   });
-  if (!is_listed) return Failure(system_error("cannot open " + directory, errno));
+  if (!is_listed) return Failure(system_error("cannot open", directory, errno));
   if (files.size() > kMaxFiles) {
-    return Failure({Errc::too_large, directory + " has too many perf maps and jitdumps"});
+    return Failure(Error::too_large(directory + " has too many perf maps and jitdumps"));
   }
   std::ranges::sort(files, {}, [](const RecordedFile& one) {
     return std::tuple(one.pid, one.is_dump, one.path);
@@ -131,19 +131,19 @@ Result<std::vector<RecordedFile>> recorded_files_in(const std::string& directory
 
 Result<std::vector<MissingFile>> missing_files_in(const std::string& directory) {
   const Descriptor opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!opened.is_open()) return Failure(system_error("cannot open " + directory, errno));
+  if (!opened.is_open()) return Failure(system_error("cannot open", directory, errno));
   return described_in(opened.get(), directory, parse_missing_files);
 }
 
 Result<std::shared_ptr<const RecordedModules>> recorded_modules_in(const std::string& directory) {
   const Descriptor opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!opened.is_open()) return Failure(system_error("cannot open " + directory, errno));
+  if (!opened.is_open()) return Failure(system_error("cannot open", directory, errno));
   const std::string manifest(kRecordingManifestName);
   const bool is_described =
       ::faccessat(opened.get(), manifest.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
   auto files = is_described ? described_in(opened.get(), directory, parse_recorded_modules)
                             : named_modules(opened.get(), directory);
-  if (!files) return Failure(std::move(files.error()));
+  if (!files) return failure(files);
   if (files->empty()) return nullptr;
   std::vector<Error> damaged;
   std::erase_if(*files, [&](const RecordedModule& one) {

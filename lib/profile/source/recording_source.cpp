@@ -48,7 +48,7 @@ std::optional<Error> archive_instead(std::string_view bytes, const std::string& 
   if (!begins_tar(bytes)) return std::nullopt;
   const char* const advice =
       name == "-" ? "; pass its name: only a file can be unpacked" : ": unpack it first";
-  return Error{Errc::unsupported, name + " is a tar archive" + advice};
+  return Error::of(Reason::other_kind, name, std::string("a tar archive") + advice);
 }
 
 /// A pprof profile has no magic number: much of it has to be as protobuf requires.
@@ -64,7 +64,7 @@ StreamCheck check_recording_start(std::string name) {
     if (auto archive = archive_instead(begin, name)) return Failure(*std::move(archive));
     // The error for what is no recording.
     const Result<Recording> opened = Recording::open(Input::from_text(std::string(begin), name));
-    return opened ? Result<StreamStart>(StreamStart::accepted) : Failure(opened.error());
+    return opened ? Result<StreamStart>(StreamStart::accepted) : failure(opened);
   };
 }
 
@@ -80,9 +80,9 @@ std::optional<Error> names_instead(const Input& input) {
   }
   if (!has_names) return std::nullopt;
   const std::string readers = kind == SourceKind::pypylog ? "pypylog" : "lint, info and resolve";
-  return Error{Errc::bad_format, input.name() + " is " + with_article(kind) +
-                                     ", not a recording (perfmap " + readers + " read" +
-                                     (kind == SourceKind::pypylog ? "s" : "") + " it)"};
+  return Error::bad_format(input.name() + " is " + with_article(kind) +
+                           ", not a recording (perfmap " + readers + " read" +
+                           (kind == SourceKind::pypylog ? "s" : "") + " it)");
 }
 
 /// For a directory of many recordings, which is easily given in place of one.
@@ -100,17 +100,17 @@ std::string hint_of_recordings_in(const std::string& path) {
 /// Opens the copy of a file. Fails with not_found if there is none.
 ModuleCache::Answer open_copy(ModuleCache& cache, const RecordedModules& copies,
                               const Region& region, const ExpectedBuildId& expected) {
-  const Failure none({Errc::not_found, "the recording has no copy of it"});
+  const Failure none(Error::not_found("the recording has no copy of it"));
   if (region.file == nullptr || !region.file->is_file()) return none;
   const std::string& path = region.file->name;
   const std::string wanted = region.file->build_id.empty() ? expected(path) : region.file->build_id;
   const RecordedModule* const copy = copies.find(path, wanted);
   if (copy == nullptr) return none;
   Result<Input> input = copies.open(*copy, path);
-  if (!input) return Failure(std::move(input.error()));
+  if (!input) return failure(input);
   ModuleCache::Answer module = cache.open(*std::move(input));
   if (!module || (*module)->build_id() == copy->build_id) return module;
-  return Failure({Errc::refused, "cannot use " + copy->path + ": its build ID differs"});
+  return Failure(Error::cannot("use", copy->path, Reason::other_build));
 }
 
 /// The copies, and the files themselves.
@@ -153,9 +153,8 @@ std::string recording_directory_of(const std::string& path) {
 Result<Input> open_recording_input(const std::string& path) {
   if (const auto recording = recording_in(path)) return open_recording_input(*recording);
   if (pid_of_source({path, Source::As::any}) != 0) {
-    return Failure(
-        {Errc::invalid_argument,
-         "there is no file " + path + "; a process is recorded with perf record -g -p " + path});
+    return Failure(Error::invalid("there is no file " + path +
+                                  "; a process is recorded with perf record -g -p " + path));
   }
   OpenPolicy policy;
   policy.keep_descriptor = false;
@@ -166,8 +165,8 @@ Result<Input> open_recording_input(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
     return Failure(
-        {Errc::unsupported, path + " is a directory, but not of a recording: it has no readable " +
-                                std::string(kRecordingName) + hint_of_recordings_in(path)});
+        Error::unsupported(path + " is a directory, but not of a recording: it has no readable " +
+                           std::string(kRecordingName) + hint_of_recordings_in(path)));
   }
   Result<Input> input =
       path == "-" ? Input::from_descriptor(0, "-", policy) : Input::open(path, policy);
@@ -188,7 +187,7 @@ Result<Input> open_recording_input(const std::string& path) {
 
 Result<Recording> open_recording(const std::string& path) {
   Result<Input> input = open_recording_input(path);
-  if (!input) return Failure(std::move(input.error()));
+  if (!input) return failure(input);
   return Recording::open(*std::move(input));
 }
 
@@ -200,7 +199,7 @@ Result<void> check_other_file(const std::string& path, const Input& input) {
   if (path == "-" || !known || !S_ISREG(read.st_mode)) return {};
   if (::stat(path.c_str(), &there) != 0) return {};
   if (there.st_dev != read.st_dev || there.st_ino != read.st_ino) return {};
-  return Failure(Error{Errc::refused, "cannot write to " + path + ": it is the input"});
+  return Failure(Error::cannot("write to", path, Reason::is_input));
 }
 
 Result<void> set_recorded_files(const std::string& recording, const std::string& map_dir,
@@ -209,15 +208,15 @@ Result<void> set_recorded_files(const std::string& recording, const std::string&
   options.directory = map_dir.empty() ? own : map_dir;
   if (!options.directory.empty() && Snapshot::is_at(options.directory)) {
     Result<Snapshot> snapshot = Snapshot::open(std::exchange(options.directory, {}));
-    if (!snapshot) return Failure(std::move(snapshot.error()));
+    if (!snapshot) return failure(snapshot);
     options.snapshot = std::make_shared<const Snapshot>(*std::move(snapshot));
   }
   if (own.empty()) return {};
   Result<std::shared_ptr<const RecordedModules>> modules = recorded_modules_in(own);
-  if (!modules) return Failure(std::move(modules.error()));
+  if (!modules) return failure(modules);
   options.modules = *std::move(modules);
   Result<std::vector<MissingFile>> missing = missing_files_in(own);
-  if (!missing) return Failure(std::move(missing.error()));
+  if (!missing) return failure(missing);
   options.missing = *std::move(missing);
   return {};
 }

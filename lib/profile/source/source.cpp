@@ -40,14 +40,14 @@ bool may_be_snapshot(const Source& source) {
 Result<std::vector<OpenedInput>> open_snapshot_inputs(const std::string& directory,
                                                       SourceOptions options) {
   const Result<Snapshot> snapshot = Snapshot::open(directory);
-  if (!snapshot) return Failure(snapshot.error());
+  if (!snapshot) return failure(snapshot);
   options.any_owner = true;
   options.map_dir.clear();
   options.roots = snapshot->roots();
   Result<std::vector<OpenedInput>> opened = open_process_source(snapshot->pid(), options);
   if (!opened) {
-    return Failure(
-        {opened.error().code, "the snapshot " + directory + " has no perf map or jitdump to read"});
+    return Failure(Error::told(
+        opened.error().code, "the snapshot " + directory + " has no perf map or jitdump to read"));
   }
   const std::string base = snapshot->roots().proc.substr(0, snapshot->roots().proc.rfind('/'));
   for (OpenedInput& one : *opened) {
@@ -64,7 +64,7 @@ Result<std::vector<OpenedInput>> open_recording_inputs(const Source& source,
                                                        const SourceOptions& options) {
   const std::string& shown = source.shown.empty() ? source.text : source.shown;
   const Result<std::vector<RecordedFile>> files = recorded_files_in(source.text);
-  if (!files) return Failure(files.error());
+  if (!files) return failure(files);
   std::vector<OpenedInput> opened;
   for (const RecordedFile& file : *files) {
     const auto& pids = source.pids;
@@ -74,33 +74,31 @@ Result<std::vector<OpenedInput>> open_recording_inputs(const Source& source,
         Input::open(source.text + "/" + file.path,
                     {.follow_link = false, .regular_only = true, .bounded = true});
     if (input) input->rename(shown.substr(0, shown.find_last_not_of('/') + 1) + "/" + file.path);
-    Result<OpenedInput> one =
-        input ? as_opened(*std::move(input), options, false) : Failure(std::move(input.error()));
+    Result<OpenedInput> one = input ? as_opened(*std::move(input), options, false) : failure(input);
     if (one) opened.push_back(*std::move(one));
-    if (!one) options.listener().warn(one.error().message);
+    if (!one) options.listener().warn(one.error().message());
   }
   if (!opened.empty()) return opened;
   return Failure(
-      {Errc::not_found, "the recording " + shown + " has no perf map or jitdump to read"});
+      Error::not_found("the recording " + shown + " has no perf map or jitdump to read"));
 }
 
 /// A directory given by name is searched directly; only links and special files are refused.
 Result<std::vector<OpenedInput>> open_in_map_dir(pid_t pid, const SourceOptions& options) {
   if (Snapshot::is_at(options.map_dir)) {
     const Result<Snapshot> snapshot = Snapshot::open(options.map_dir);
-    if (!snapshot) return Failure(snapshot.error());
+    if (!snapshot) return failure(snapshot);
     if (snapshot->pid() == pid) return open_snapshot_inputs(options.map_dir, options);
-    return Failure({Errc::not_found, "the snapshot " + options.map_dir + " is of process " +
-                                         std::to_string(snapshot->pid()) + ", not of " +
-                                         std::to_string(pid)});
+    return Failure(Error::not_found("the snapshot " + options.map_dir + " is of process " +
+                                    std::to_string(snapshot->pid()) + ", not of " +
+                                    std::to_string(pid)));
   }
   std::vector<OpenedInput> opened;
   std::optional<Error> first;
   for (const std::string& name : {kMapName.of(pid), kDumpName.of(pid)}) {
     Result<Input> input =
         Input::open(options.map_dir + "/" + name, {.follow_link = false, .regular_only = true});
-    Result<OpenedInput> one =
-        input ? as_opened(*std::move(input), options, false) : Failure(std::move(input.error()));
+    Result<OpenedInput> one = input ? as_opened(*std::move(input), options, false) : failure(input);
     if (one) opened.push_back(*std::move(one));
     if (!one && !first) first = std::move(one.error());
   }
@@ -129,9 +127,8 @@ SourceKind kind_of(const Input& input, const SourceOptions& options) {
 }
 
 Error placed(Error error, const std::string& name) {
-  error.message = name + ":" + std::to_string(error.where.line) + ":" +
-                  std::to_string(error.where.column) + ": " + error.message;
-  return error;
+  return error.prefix(name + ":" + std::to_string(error.where.line) + ":" +
+                      std::to_string(error.where.column) + ": ");
 }
 
 /// Converts JSON that was made from a jitdump back to a dump.
@@ -147,10 +144,10 @@ Result<OpenedInput> dump_of_json(const Input& input, const SourceOptions& option
 
 Result<OpenedInput> dump_of_log(const Input& log, const SourceOptions& options) {
   const Result<LoopProfile> profile = read_loops(log, TickBase::automatic);
-  if (!profile) return Failure(profile.error());
+  if (!profile) return failure(profile);
   Result<JitdumpBytes> dump = dump_of_loops(
       profile->loops(), log.text(), {.pid = options.dump_pid, .max_bytes = options.max_made_bytes});
-  if (!dump) return Failure({dump.error().code, log.name() + ": " + dump.error().message});
+  if (!dump) return Failure(dump.error().prefix(log.name() + ": "));
   OpenedInput opened{Input::from_text(std::move(dump->bytes), log.name()), SourceKind::jitdump};
   opened.made_from = SourceKind::pypylog;
   opened.written_bytes = log.text().size();
@@ -165,7 +162,7 @@ Error no_dump(std::string_view bytes, const std::string& name) {
       is_damaged_jitdump(bytes)
           ? " is a damaged jitdump: its magic number is wrong (--kind jitdump reads it anyway)"
           : " is " + with_article(found) + ", not a jitdump";
-  return {Errc::bad_format, name + what};
+  return Error::bad_format(name + what);
 }
 
 /// Checks bytes that are read as a perf map because they match no other format.
@@ -175,14 +172,14 @@ Result<void> check_map(std::string_view bytes, const std::string& name,
   // Also in lint: no byte of it is a damaged line of a map.
   if (bytes.starts_with("\x7f"
                         "ELF")) {
-    return Failure({Errc::bad_format,
-                    name + " is an ELF file, not a perf map or jitdump (--kind perf-map reads it "
-                           "anyway)"});
+    return Failure(
+        Error::bad_format(name +
+                          " is an ELF file, not a perf map or jitdump (--kind perf-map reads it "
+                          "anyway)"));
   }
   if (!options.needs_magic || !is_binary(bytes)) return {};
-  return Failure(
-      {Errc::bad_format,
-       name + " is binary data, not a source of names (--kind perf-map reads it anyway)"});
+  return Failure(Error::bad_format(
+      name + " is binary data, not a source of names (--kind perf-map reads it anyway)"));
 }
 
 bool is_taken(SourceKind kind, const SourceOptions& options) {
@@ -206,7 +203,7 @@ Result<StreamStart> check_json_start(std::string_view begin, const std::string& 
   const std::size_t first = begin.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) return StreamStart::undecided;
   if (begin[first] == '{') return StreamStart::accepted;
-  return Failure({Errc::bad_format, name + " is not JSON: it does not begin with '{'"});
+  return Failure(Error::of(Reason::not_of_kind, name, "JSON: it does not begin with '{'"));
 }
 
 /// A log may begin in the middle of a section, with any text.
@@ -233,22 +230,17 @@ Map map_of_text(MapText text, const std::string& name, Opening* opening) {
 Result<Map> map_of_json(const Input& input, Opening* opening) {
   Result<MapText> text = map_text_from_json(input.text());
   if (text) return map_of_text(*std::move(text), input.name(), opening);
-  Error error = std::move(text.error());
-  error.message = input.name() + ":" + std::to_string(error.where.line) + ":" +
-                  std::to_string(error.where.column) + ": " + error.message;
-  return Failure(std::move(error));
+  return Failure(placed(std::move(text.error()), input.name()));
 }
 
 Result<Map> map_of_dump(Jitdump dump, const SourceOptions& options, Opening* opening,
                         std::uint64_t time) {
   const Input input = dump.input();
   const Result<void> comparable = check_time(dump, time);
-  if (!comparable) return Failure(comparable.error());
+  if (!comparable) return failure(comparable);
   Diagnostics problems(1);
   MapText text = map_text_at(Timeline(std::move(dump), problems), time);
-  if (input.was_truncated()) {
-    return Failure({Errc::io, input.name() + " was truncated while it was read"});
-  }
+  if (input.was_truncated()) return Failure(Error::of(Reason::truncated, input.name()));
   options.listener().skipped(problems);
   return map_of_text(std::move(text), input.name(), opening);
 }
@@ -317,7 +309,7 @@ StreamCheck check_source_start(std::string name, const SourceOptions& options) {
     if (kind == SourceKind::image_list) return StreamStart::accepted;
     if (options.kind.empty()) {
       const Result<void> fits = check_map(begin, name, options);
-      if (!fits) return Failure(fits.error());
+      if (!fits) return failure(fits);
     }
     return is_map(begin);
   };
@@ -338,7 +330,7 @@ std::string_view kind_id(SourceKind kind) noexcept {
 
 std::optional<Error> refuse_snapshot(const std::string& path, const std::string& why) {
   if (path == "-" || !Snapshot::is_at(path)) return std::nullopt;
-  return Error{Errc::unsupported, path + " is a snapshot, " + why};
+  return Error::of(Reason::other_kind, path, "a snapshot, " + why);
 }
 
 std::optional<Error> refuse_recording(const std::string& path, const std::string& why) {
@@ -346,7 +338,7 @@ std::optional<Error> refuse_recording(const std::string& path, const std::string
   const bool is_directory = recording_in(path).has_value();
   if (!is_directory && !is_archive(path)) return std::nullopt;
   const char* const what = is_directory ? " is a recording directory, " : " is an archive, ";
-  return Error{Errc::unsupported, path + what + why};
+  return Error::unsupported(path + what + why);
 }
 
 Error unsupported_source(const std::string& name, SourceKind kind) {
@@ -357,7 +349,7 @@ Error unsupported_source(const std::string& name, SourceKind kind) {
                                  ? ", which has no names (those of its process are in perf-PID.map)"
                              : kind >= SourceKind::gzip ? ": unpack it first"
                                                         : ", which this command does not support";
-  return {Errc::unsupported, name + " is " + with_article(kind) + advice};
+  return Error::of(Reason::other_kind, name, with_article(kind) + advice);
 }
 
 pid_t pid_of_source(const Source& source) {
@@ -373,7 +365,7 @@ bool is_stdin(const Source& source) { return source.text == "-"; }
 
 Result<void> check_stdin(std::span<const Source> sources) {
   if (std::count_if(sources.begin(), sources.end(), is_stdin) <= 1) return {};
-  return Failure({Errc::invalid_argument, "standard input can be a source only once"});
+  return Failure(Error::invalid("standard input can be a source only once"));
 }
 
 Result<std::vector<OpenedInput>> open_process_source(pid_t pid, const SourceOptions& options) {
@@ -383,47 +375,43 @@ Result<std::vector<OpenedInput>> open_process_source(pid_t pid, const SourceOpti
     const bool is_empty = input.text().empty();
     Result<OpenedInput> one =
         as_opened(std::move(input), options, process_lives(pid, options.roots));
-    if (!one) return Failure(std::move(one.error()));
+    if (!one) return failure(one);
     if (!is_empty || opened.empty()) opened.push_back(*std::move(one));
     return {};
   };
   Result<Input> map = find_process_map(pid, options.roots, options.any_owner);
   if (map && options.kind != "jitdump") {
     const Result<void> taken = take(*std::move(map));
-    if (!taken) return Failure(taken.error());
+    if (!taken) return failure(taken);
   }
   ProcessDumps found = find_process_dumps(pid, options.roots, options.any_owner);
-  for (const Error& refused : found.refused) options.listener().warn(refused.message);
+  for (const Error& refused : found.refused) options.listener().warn(refused.message());
   if (options.kind.empty() || options.kind == "jitdump") {
     for (Input& dump : found.dumps) {
       const Result<void> taken = take(std::move(dump));
-      if (!taken) options.listener().warn(taken.error().message);
+      if (!taken) options.listener().warn(taken.error().message());
     }
   }
   if (!opened.empty()) return opened;
-  if (!map && is_refused_as(map.error(), kBelongsToUser)) {
-    options.listener().foreign_owner();
-  }
+  if (!map && map.error().reason == Reason::foreign_owner) options.listener().foreign_owner();
   // Files of a process that has ended are taken; without any, its pid is probably mistyped.
   if (!map && map.error().code == Errc::not_found && !process_lives(pid, options.roots)) {
     return Failure(no_process(pid));
   }
-  if (!map && map.error().code != Errc::not_found) return Failure(std::move(map.error()));
+  if (!map && map.error().code != Errc::not_found) return failure(map);
   const std::string what = options.kind == "jitdump"    ? "jitdump"
                            : options.kind == "perf-map" ? "perf map"
                                                         : "perf map or jitdump";
   const std::string number = std::to_string(pid);
-  return Failure({Errc::not_found, "no " + what + " of process " + number + " ('perfmap doctor " +
-                                       number + "' explains why)"});
+  return Failure(Error::not_found("no " + what + " of process " + number + " ('perfmap doctor " +
+                                  number + "' explains why)"));
 }
 
 Result<std::vector<OpenedInput>> open_source(const Source& source, const SourceOptions& options) {
   if (source.failure) return Failure(*source.failure);
   const auto step =
       options.listener().step("reading " + (is_stdin(source) ? "standard input" : source.text));
-  if (const pid_t pid = pid_of_source(source); pid != 0) {
-    return open_process_source(pid, options);
-  }
+  if (const pid_t pid = pid_of_source(source); pid != 0) return open_process_source(pid, options);
   if (may_be_snapshot(source) && Snapshot::is_at(source.text)) {
     return open_snapshot_inputs(source.text, options);
   }
@@ -438,18 +426,18 @@ Result<std::vector<OpenedInput>> open_source(const Source& source, const SourceO
   Result<Input> input = open_path(source.text, own);
   std::error_code ignored;
   if (!input && may_be_snapshot(source) && std::filesystem::is_directory(source.text, ignored)) {
-    return Failure({Errc::unsupported,
-                    source.text +
-                        " is a directory, but neither a snapshot nor a recording: it has no "
-                        "manifest.json and no perf.data"});
+    return Failure(
+        Error::unsupported(source.text +
+                           " is a directory, but neither a snapshot nor a recording: it has no "
+                           "manifest.json and no perf.data"));
   }
-  if (!input) return Failure(std::move(input.error()));
+  if (!input) return failure(input);
   const bool growing = still_grows(*input);
   const bool compressed = is_expandable(input->text());
   if (compressed) input = expanded(*std::move(input));
-  if (!input) return Failure(std::move(input.error()));
+  if (!input) return failure(input);
   Result<OpenedInput> opened = as_opened(*std::move(input), own, growing);
-  if (!opened) return Failure(std::move(opened.error()));
+  if (!opened) return failure(opened);
   opened->was_compressed = compressed;
   if (opened->was_repaired) {
     options.listener().warn(source.text + " is damaged: its magic number is wrong");
@@ -463,12 +451,12 @@ Result<std::vector<OpenedInput>> open_sources(std::span<const Source> sources,
                                               const SourceOptions& options,
                                               std::vector<Error>* failures) {
   const Result<void> checked = check_stdin(sources);
-  if (!checked) return Failure(checked.error());
+  if (!checked) return failure(checked);
   std::vector<OpenedInput> all;
   SourceOptions left = options;
   for (const Source& source : sources) {
     Result<std::vector<OpenedInput>> opened = open_source(source, left);
-    if (!opened && failures == nullptr) return Failure(std::move(opened.error()));
+    if (!opened && failures == nullptr) return failure(opened);
     if (!opened) {
       failures->push_back(std::move(opened.error()));
       continue;
@@ -492,7 +480,7 @@ Result<OpenedInput> as_opened(Input input, const SourceOptions& options, bool gr
   }
   if (kind == SourceKind::perf_map && options.kind.empty()) {
     const Result<void> is_map = check_map(input.text(), input.name(), options);
-    if (!is_map) return Failure(is_map.error());
+    if (!is_map) return failure(is_map);
   }
   const std::size_t size = input.text().size();
   if (kind == SourceKind::jitdump && options.needs_magic && size != 0 &&
@@ -518,8 +506,8 @@ Jitdump dump_of(OpenedInput opened, const SourceOptions& options) {
 
 Result<void> check_time(const Jitdump& dump, std::uint64_t time) {
   if (time == Timeline::kEnd || !dump.has_tsc_times()) return {};
-  return Failure({Errc::unsupported,
-                  dump.input().name() + " has ticks instead of times: --time cannot be used"});
+  return Failure(Error::unsupported(dump.input().name() +
+                                    " has ticks instead of times: --time cannot be used"));
 }
 
 Result<Map> map_of(OpenedInput opened, const SourceOptions& options, Opening* opening,
@@ -569,7 +557,7 @@ Result<LoopProfile> read_loops(const Input& log, TickBase ticks) {
   read_pypylog(log, profile);
   profile.finish();
   if (!log.was_truncated()) return profile;
-  return Failure({Errc::io, log.name() + " was truncated while it was read"});
+  return Failure(Error::of(Reason::truncated, log.name()));
 }
 
 Result<SourceFiles> source_files(std::vector<OpenedInput> opened, const SourceOptions& options) {
@@ -583,7 +571,7 @@ Result<SourceFiles> source_files(std::vector<OpenedInput> opened, const SourceOp
       continue;
     }
     Result<Map> map = map_of(std::move(one), options);
-    if (!map) return Failure(std::move(map.error()));
+    if (!map) return failure(map);
     sources.maps.push_back(*std::move(map));
   }
   return sources;

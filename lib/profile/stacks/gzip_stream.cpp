@@ -56,11 +56,9 @@ Result<std::string> gunzip(std::string_view bytes, std::uint64_t max) {
   const bool done = expand_gzip(bytes, text);
   if (text.exceeds()) {
     return Failure(
-        Error{Errc::too_large, "it is more than " + std::to_string(max) + " bytes when expanded"});
+        Error::too_large("it is more than " + std::to_string(max) + " bytes when expanded"));
   }
-  if (!done) {
-    return Failure(Error{Errc::bad_format, "its compressed data is damaged or truncated"});
-  }
+  if (!done) return Failure(Error::bad_format("its compressed data is damaged or truncated"));
   return std::move(text).take();
 }
 

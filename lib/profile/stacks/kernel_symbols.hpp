@@ -11,11 +11,6 @@
 
 namespace perfmap {
 
-/// The kernel shows zeros to a reader that may not know its addresses.
-inline constexpr const char* kHiddenAddresses =
-    "/proc/kallsyms shows no addresses: read it, or copy it, as root and with kernel.kptr_restrict "
-    "below 2";
-
 /// Functions of the kernel, from a text such as /proc/kallsyms, and from events of the recording
 /// (BPF programs).
 class KernelSymbols {

@@ -172,7 +172,7 @@ Result<LoopSamples> count_loop_samples(const Recording& recording, const Compile
   LoopDumpOptions options{.base = base, .bare = true};
   if (samples.by_time) options.conversion = samples.conversion;
   Result<JitdumpBytes> bytes = dump_of_loops(loops, {}, options);
-  if (!bytes) return Failure(std::move(bytes.error()));
+  if (!bytes) return failure(bytes);
   Diagnostics of_dump(1);
   Timeline timeline(Jitdump(Input::from_text(std::move(bytes->bytes), "")), of_dump);
   LoopSampleCounter counter(std::move(timeline), samples.by_time);
@@ -188,9 +188,7 @@ LoopStacks::LoopStacks(const LoopProfile& profile, std::uint64_t max_bytes) : le
   knows_loops_ = profile.has_events();
   outside_ =
       place_of(table_, knows_loops_ ? "[outside]" : "[not in any section]", FrameKind::native);
-  for (const CompiledLoop& loop : profile.loops().all()) {
-    loops_.push_back(place_of(table_, loop));
-  }
+  for (const CompiledLoop& loop : profile.loops().all()) loops_.push_back(place_of(table_, loop));
   for (const LoopProfile::Category& category : profile.categories()) {
     categories_.push_back(place_of(table_, category.name, FrameKind::native));
   }

@@ -217,14 +217,14 @@ std::optional<pid_t> id_of_label(std::uint64_t number, std::string_view text) no
 bool is_jit_memory(std::string_view file, bool has_build_id);
 
 inline Error joined_profiles() {
-  return {Errc::bad_format, "a sample has not one value of each type, as if profiles were joined"};
+  return Error::bad_format("a sample has not one value of each type, as if profiles were joined");
 }
-inline Error not_a_profile() { return {Errc::bad_format, "it is not a pprof profile"}; }
+inline Error not_a_profile() { return Error::bad_format("it is not a pprof profile"); }
 
 inline Error too_many_objects(std::uint64_t size, const ObjectBudget& budget) {
-  return {Errc::too_large, "it needs more than " + std::to_string(budget.bytes() >> 20) +
-                               " MiB of memory, too much for a profile of " + std::to_string(size) +
-                               " bytes"};
+  return Error::too_large("it needs more than " + std::to_string(budget.bytes() >> 20) +
+                          " MiB of memory, too much for a profile of " + std::to_string(size) +
+                          " bytes");
 }
 
 /// How much may be made of a profile; see PprofNaming.

@@ -573,7 +573,7 @@ Result<PprofNamed> name_pprof(std::string_view bytes, const PprofNaming& naming,
   std::string expanded;
   if (is_compressed) {
     Result<std::string> text = gunzip(bytes, limits.of_expanded(size));
-    if (!text) return Failure(std::move(text.error()));
+    if (!text) return failure(text);
     expanded = *std::move(text);
     bytes = expanded;
   }

@@ -139,14 +139,7 @@ struct RecordedLives::Events {
   }
 
   void on_mmap(const MmapEvent& event) { living(event.pid, event.time); }
-  void on_comm(const CommEvent& event) {
-    ProcessInfo& process = living(event.pid, event.time).process;
-    if (event.exec) {
-      process.began = ProcessBegin::executed;
-      process.since = event.time;
-    }
-    if (event.pid == event.tid) process.comm = event.comm;
-  }
+  void on_comm(const CommEvent& event) { living(event.pid, event.time).process.take(event); }
   void on_fork(const ForkEvent& event) {
     if (event.pid == event.parent) return;  // a thread
     const std::string comm = living(event.parent, event.time).process.comm;
@@ -265,15 +258,13 @@ bool has_name(const ProcSource& source, const std::string& comm) {
 Result<CandidateFile> open_candidate(const std::string& path, bool is_dump) {
   // Opened through its descriptor, so that the file checked is the file read.
   const Descriptor found(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-  if (!found.is_open()) return Failure(system_error("cannot open " + path, errno));
+  if (!found.is_open()) return Failure(system_error("cannot open", path, errno));
   const Result<Descriptor> fd = open_found(found, path);
-  if (!fd) return Failure(fd.error());
+  if (!fd) return failure(fd);
   struct stat status {};
-  if (::fstat(fd->get(), &status) != 0) {
-    return Failure(system_error("cannot open " + path, errno));
-  }
+  if (::fstat(fd->get(), &status) != 0) return Failure(system_error("cannot open", path, errno));
   Result<Input> input = Input::from_descriptor(fd->get(), path, kFoundFile);
-  if (!input) return Failure(std::move(input.error()));
+  if (!input) return failure(input);
   constexpr std::int64_t kSecond = 1'000'000'000;
   return CandidateFile{*std::move(input), is_dump, status.st_nlink,
                        status.st_ctim.tv_sec * kSecond + status.st_ctim.tv_nsec};
@@ -377,9 +368,9 @@ void use_short_name(Input& input, const std::string& path) {
 void RecordedFiles::find(std::vector<std::string> paths) {
   if (paths.size() > kMaxProcessDumps) {
     paths.resize(kMaxProcessDumps);
-    refuse({Errc::too_large, "process " + std::to_string(process_.pid) + " had mapped more than " +
-                                 std::to_string(kMaxProcessDumps) +
-                                 " jitdumps: only the first ones are read"});
+    refuse(Error::too_large("process " + std::to_string(process_.pid) + " had mapped more than " +
+                            std::to_string(kMaxProcessDumps) +
+                            " jitdumps: only the first ones are read"));
   }
   if (options_.snapshot != nullptr) {
     find_in_snapshot();
@@ -407,13 +398,13 @@ void RecordedFiles::refuse_foreign(const Input& input, std::string why) {
 /// A missing file is not an error: it is optional.
 void RecordedFiles::refuse(Error error) {
   if (error.code == Errc::not_found) return;
-  const auto is_same = [&](const Error& one) { return one.message == error.message; };
+  const auto is_same = [&](const Error& one) { return one.message() == error.message(); };
   if (std::any_of(refused_.others.begin(), refused_.others.end(), is_same)) return;
   refused_.others.push_back(std::move(error));
 }
 
 void RecordedFiles::refuse_stale(const Input& input) {
-  refuse({Errc::refused, "cannot use " + input.name() + ": " + kIsOlderThanProcess});
+  refuse(Error::cannot("use", input.name(), Reason::older_than_process));
 }
 
 void RecordedFiles::take_map(Result<Input> input) {
@@ -454,9 +445,8 @@ void RecordedFiles::find_in_snapshot() {
   if (!*process) return;
   const std::int64_t start = start_time_ns(**process, snapshot.roots().proc);
   if (lives_ != nullptr && !lives_->may_have_begun(process_, start, kTimeSlack)) {
-    return refuse({Errc::refused, "cannot use " + snapshot.directory() + ": process " +
-                                      std::to_string(process_.pid) +
-                                      " of the recording is another process with the same pid"});
+    return refuse(Error::cannot("use", snapshot.directory(), Reason::other_process,
+                                std::to_string(process_.pid)));
   }
   take_map(find_process_map(process_.pid, snapshot.roots(), true));
   ProcessDumps found = find_process_dumps(process_.pid, snapshot.roots(), true);
@@ -529,7 +519,7 @@ void RecordedFiles::take_unmapped_dumps() {
 
 void RecordedFiles::take_below_symfs(const std::vector<std::string>& paths) {
   const int root = ::open(options_.symfs.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (root < 0) return refuse(system_error("cannot open " + options_.symfs, errno));
+  if (root < 0) return refuse(system_error("cannot open", options_.symfs, errno));
   for (const std::string& path : paths) {
     take_dump(Input::open_below(root, path, options_.symfs + path, found_file()));
   }
@@ -686,14 +676,16 @@ open_recorded_dump(const Recording& recording, RecordedJitOptions options,
     if (found != files.dumps.end()) return RecordedDump{std::move(*found), files.doubts};
     for (ForeignFile& file : own.foreign) {
       if (base_name(file.path) != name) continue;
-      Error error{Errc::refused, to_string(file)};
+      Error error = Error::refused(to_string(file));
+      error.reason = Reason::foreign_owner;
+      error.path = file.path;
       refused.foreign.push_back(std::move(file));
       return Failure(std::move(error));
     }
     for (Error& error : own.others) {
-      if (error.message.find(name) != std::string::npos) return Failure(std::move(error));
+      if (base_name(error.path) == name) return Failure(std::move(error));
     }
-    return Failure(system_error("cannot open " + path, ENOENT));
+    return Failure(system_error("cannot open", path, ENOENT));
   };
 }
 

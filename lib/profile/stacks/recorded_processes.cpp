@@ -57,10 +57,10 @@ std::uint64_t SourceClock::at(std::uint64_t time, const RecordedEvent& event,
 
 std::uint64_t SourceClock::incomparable(const char* why) {
   if (!failure_) {
-    failure_ = Error{Errc::unsupported,
-                     std::string("the recording and the jitdumps use different clocks, so the code "
-                                 "at the end of each jitdump is used; ") +
-                         why};
+    failure_ = Error::unsupported(
+        std::string("the recording and the jitdumps use different clocks, so the code "
+                    "at the end of each jitdump is used; ") +
+        why);
   }
   return Timeline::kEnd;
 }

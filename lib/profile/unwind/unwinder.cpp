@@ -194,9 +194,7 @@ typename Walk<Arch>::Step Walk<Arch>::without_information(UnwindRule::Kind kind)
   if (link_register()) return Step::done;
   if (is_called_from_own_stack(region)) return end(StackEnd::other_stack);
   if (options_.scan && scan()) return Step::done;
-  if (region && is_entry(*region, place()) && !was_guessed_) {
-    return end(StackEnd::root);
-  }
+  if (region && is_entry(*region, place()) && !was_guessed_) return end(StackEnd::root);
   return end(is_frame_pointer_cut() ? StackEnd::truncated : StackEnd::no_info);
 }
 
@@ -592,9 +590,7 @@ const UnwindRule& Walk<Arch>::rule_here() {
     const bool is_other = before.ends_without_call;
     if (has_rules(before) && !is_other) return before;
     const UnwindRule& exact = exact_rule(pc());
-    if (!exact.is_signal) {
-      return is_other && has_rules(exact) ? exact : rule_at(place());
-    }
+    if (!exact.is_signal) return is_other && has_rules(exact) ? exact : rule_at(place());
   }
   is_return_ = false;
   frames_.back().is_return = false;

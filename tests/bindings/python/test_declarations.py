@@ -15,7 +15,7 @@ CORE, PROFILE = (c_header.text_of(ROOT / "lib/include", names) for names in (c_h
 KINDS = {None: "v", ctypes.c_int: "i4", ctypes.c_int32: "i4", ctypes.c_uint32: "u4", ctypes.c_uint64: "u8",
          ctypes.c_size_t: "u8", ctypes.c_void_p: "p", ctypes.c_char_p: "p"}
 ENUMS = {
-    "perfmap_status": errors.Status, "perfmap_fork_policy": process_map.ForkPolicy,
+    "perfmap_status": errors.Status, "perfmap_reason": errors.Reason, "perfmap_fork_policy": process_map.ForkPolicy,
     "perfmap_state_start": process_map.StartState, "perfmap_name_policy": process_map.NamePolicy,
     "perfmap_jitlog_clock": writer.Clock, "perfmap_overlap": reader.Overlap,
     "perfmap_process_begin": profile.ProcessBegin, "perfmap_imported": profile.Imported,

@@ -39,7 +39,9 @@ class ProcessMap(Scratch):
                 process_map.write(1, 1, "abc")
             except OSError as error:
                 assert isinstance(error, perfmap.PerfmapError)
-                assert (error.errno, error.status) == (errno.ENOENT, perfmap.Status.IO), error
+                assert (error.errno, error.status) == (errno.ENOENT, perfmap.Status.NOT_FOUND), error
+                assert error.reason is perfmap.Reason.SYSTEM, error.reason
+                assert error.filename.startswith(b"/nonexistent/perf-"), error.filename
             else:
                 raise AssertionError("no exception")
 

@@ -19,7 +19,7 @@ std::optional<Disassembler> open(const CodeMachine& machine) {
   Result<Disassembler> opened = Disassembler::open(machine);
   if (!opened) {
     REQUIRE(opened.error().code == Errc::not_found);
-    WARN("skipped: " + opened.error().message);
+    WARN("skipped: " + opened.error().message());
     return std::nullopt;
   }
   return *std::move(opened);

@@ -39,7 +39,7 @@ TEST_CASE("samples within an instruction are the instruction's", "[annotate]") {
   const CodeVersion code = version();
   const auto disassembler = Disassembler::open(code.machine);
   if (!disassembler) {
-    WARN("skipped: " + disassembler.error().message);
+    WARN("skipped: " + disassembler.error().message());
     return;
   }
   // The last row is outside of the code's bytes.

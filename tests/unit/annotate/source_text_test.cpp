@@ -81,8 +81,8 @@ TEST_CASE("a path of debug information is read only if it is a source file", "[a
     CHECK_FALSE(text.line(one.path, 1));
     CHECK_FALSE(text.line(one.path, 2));
     REQUIRE(text.failures().size() == 1);
-    CAPTURE(one.path, text.failures()[0].message);
-    CHECK(text.failures()[0].message.find(one.why) != std::string::npos);
+    CAPTURE(one.path, text.failures()[0].message());
+    CHECK(text.failures()[0].message().find(one.why) != std::string::npos);
   }
   SourceText unknown;
   CHECK_FALSE(unknown.line("", 1));

@@ -32,7 +32,7 @@ struct Unpacked {
           one.is_regular_file() ? test::read_file(one.path().string()) : "not a file";
     }
   }
-  std::string why() const { return result ? "" : result.error().message; }
+  std::string why() const { return result ? "" : result.error().message(); }
   /// The message, after the name of the archive.
   std::string reason() const {
     const std::string prefix = "cannot unpack " + (scratch / "in/rec.tar") + ": ";
@@ -278,7 +278,7 @@ TEST_CASE("100 000 entries are too many", "[archive]") {
   };
   const Result<void> result = read_archive({read, "many.tar"}, {}, counting);
   REQUIRE_FALSE(result);
-  CHECK(result.error().message == "cannot unpack many.tar: it has more than 65536 entries");
+  CHECK(result.error().message() == "cannot unpack many.tar: it has more than 65536 entries");
   CHECK(counting.count == ArchiveLimits().max_entries);
 }
 

@@ -92,7 +92,7 @@ TEST_CASE("an archive that needs a window of more than 128 MiB is refused", "[ar
   CHECK_FALSE(is_archive(path));
   const Result<void> result = unpack_archive(path, scratch.path());
   REQUIRE_FALSE(result);
-  CHECK(result.error().message ==
+  CHECK(result.error().message() ==
         "cannot unpack " + path +
             ": its compressed data are damaged, or need a window of more than 128 MiB");
 }

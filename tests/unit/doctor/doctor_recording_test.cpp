@@ -146,7 +146,7 @@ TEST_CASE("code in a mapped file that is not ELF is named, and the runtime is no
   RecordedFakeProcess process;
   process.memory = "/dev/shm/jit-42";
   process.open_module = [](const Region&, const ProcSource*) {
-    return Failure({Errc::bad_format, "no ELF file", 0, {}});
+    return Failure(Error::bad_format("no ELF file"));
   };
   RecordedFakeProcess::write(process.map(), "7000000 100 hot\n");
   const RecordingDiagnosis found = process.diagnose();

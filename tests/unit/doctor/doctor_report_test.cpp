@@ -133,7 +133,7 @@ TEST_CASE("a process that cannot be examined is an error", "[doctor]") {
   process.program("/usr/bin/node");
   CHECK(diagnose(43, process.options).error().code == Errc::not_found);
   process.planted.put("status", "Name:\tx\nTgid:\t7\n");
-  CHECK(diagnose(42, process.options).error().message == "42 is a thread of process 7");
+  CHECK(diagnose(42, process.options).error().message() == "42 is a thread of process 7");
   std::filesystem::remove(process.planted.path("maps"));
   REQUIRE(::mkfifo(process.planted.path("maps").c_str(), 0600) == 0);
   CHECK(diagnose(42, process.options).error().code == Errc::refused);

@@ -51,7 +51,7 @@ std::vector<std::string> paths_of_split(const std::string& name, const std::stri
   DebugOptions options;
   options.open_split = [&paths](const std::string& path) -> Result<Input> {
     paths.push_back(path);
-    return Failure(Error{Errc::not_found, "not there", 0, {}});
+    return Failure(Error::not_found("not there"));
   };
   const std::string program =
       elf_with({{".debug_info", unit.with_length()}, {".debug_abbrev", abbreviations.bytes()}});
@@ -154,7 +154,7 @@ std::string package(const Index& how = {}) {
 DebugOptions opening(std::string dwo, std::string dwp) {
   DebugOptions options;
   const auto give = [](const std::string& bytes) -> Result<Input> {
-    if (bytes.empty()) return Failure(Error{Errc::not_found, "not there", 0, {}});
+    if (bytes.empty()) return Failure(Error::not_found("not there"));
     return Input::from_text(bytes, "split");
   };
   options.open_split = [give, dwo](const std::string&) { return give(dwo); };
@@ -247,7 +247,7 @@ TEST_CASE("a program with unreadable debug sections reports the reason", "[lines
   REQUIRE(module);
   CHECK((*module)->debug_index() == nullptr);
   REQUIRE((*module)->debug_failure() != nullptr);
-  CHECK((*module)->debug_failure()->message ==
+  CHECK((*module)->debug_failure()->message() ==
         "prog: .debug_info: compressed by method 7, which is not known");
   const auto plain = Module::open(Input::from_text(elf_with({}), "prog"));
   REQUIRE(plain);

@@ -194,7 +194,7 @@ TEST_CASE("code of a dump inside an ELF mapping is left out", "[inject]") {
   const auto no_elf = [&](const Region& region,
                           const ProcSource*) -> Result<std::shared_ptr<const Module>> {
     if (region.file->name == "/usr/bin/node") ++asked;
-    return Failure({Errc::bad_format, "not an ELF file", 0, {}});
+    return Failure(Error::bad_format("not an ELF file"));
   };
   const Injected made(b.file({shape}, data), {dump.text()}, false,
                       is_elf ? ProcessTracker::OpenModule() : no_elf);
@@ -226,7 +226,7 @@ TEST_CASE("code where an ELF file has no symbol is mapped", "[inject]") {
   const auto open = [&](const Region& region,
                         const ProcSource*) -> Result<std::shared_ptr<const Module>> {
     if (region.file->name == "/usr/lib/libnode") return module;
-    return Failure({Errc::bad_format, "not an ELF file", 0, {}});
+    return Failure(Error::bad_format("not an ELF file"));
   };
   const Injected made(b.file({shape}, data), {dump.text()}, false, open);
   REQUIRE(made.report.dumps.size() == 1);
@@ -252,7 +252,7 @@ TEST_CASE("a dump that cannot be read is reported, and the recording is unchange
   const Injected made(before, {});
   CHECK(made.report.dumps.empty());
   REQUIRE(made.report.failures.size() == 1);
-  CHECK(made.report.failures[0].message == "no /tmp/jit-42.dump");
+  CHECK(made.report.failures[0].message() == "no /tmp/jit-42.dump");
   CHECK(made.contents.records.size() == 1);
 }
 

@@ -24,7 +24,7 @@ const OpenPolicy kFound{.regular_only = true, .bounded = true};
 
 std::string refusal_of(const std::string& path) {
   const Result<Input> input = Input::open(path, kFound);
-  return input ? "" : input.error().message;
+  return input ? "" : input.error().message();
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ TEST_CASE("a link leads to no file of the kernel's either", "[hostile]") {
   strict.follow_link = false;
   const Result<Input> input = Input::open(directory / "link", strict);
   REQUIRE(!input);
-  CHECK(input.error().message.ends_with("it is a symbolic link"));
+  CHECK(input.error().message().ends_with("it is a symbolic link"));
 }
 
 TEST_CASE("a device or FIFO that was found is refused unopened", "[hostile]") {

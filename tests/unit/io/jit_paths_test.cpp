@@ -67,7 +67,7 @@ TEST_CASE("a process's user is the effective one of its status", "[process]") {
   const Result<Input> refused = find_process_map(42, roots);
   REQUIRE(!refused);
   CHECK(refused.error().code == Errc::refused);
-  CHECK(refused.error().message.find("it belongs to user 7, not to user 8 or root") !=
+  CHECK(refused.error().message().find("it belongs to user 7, not to user 8 or root") !=
         std::string::npos);
 }
 
@@ -180,7 +180,7 @@ TEST_CASE("of a process's mapped jitdumps, the first ones are opened, and the ot
   CHECK(some.dumps.front().text() == "2999");
   REQUIRE(some.refused.size() == 1);
   CHECK(some.refused[0].code == Errc::too_large);
-  CHECK(some.refused[0].message ==
+  CHECK(some.refused[0].message() ==
         "process 42 has mapped 3000 jitdumps: only the first 64 are read");
 }
 

@@ -71,12 +71,12 @@ TEST_CASE("an endless line is rejected", "[bytes][hostile]") {
   block = blocks->next();
   REQUIRE(!block);
   CHECK(block.error().code == Errc::too_large);
-  CHECK(block.error().message == "cannot read /dev/zero: a line of more than 1024 MiB");
+  CHECK(block.error().message() == "cannot read /dev/zero: a line of more than 1024 MiB");
 }
 
 TEST_CASE("a folder is an error, and a missing file is not found", "[bytes]") {
   const test::Scratch scratch;
-  CHECK(LineBlocks::open(scratch.path()).error().message ==
+  CHECK(LineBlocks::open(scratch.path()).error().message() ==
         "cannot open " + scratch.path() + ": Is a directory");
   CHECK(LineBlocks::open(scratch / "missing").error().code == Errc::not_found);
 }

@@ -22,7 +22,7 @@ constexpr uid_t kOther = 12345;
 std::string place_of(const std::string& path,
                      OutputPlace::Last last = OutputPlace::Last::followed) {
   const Result<OutputPlace> place = OutputPlace::find(path, last);
-  if (!place) return place.error().message;
+  if (!place) return place.error().message();
   return fs::read_symlink("/proc/self/fd/" + std::to_string(place->directory())).string() + "/" +
          place->name() + (place->existing() != nullptr ? "" : " (new)");
 }

@@ -113,7 +113,7 @@ TEST_CASE("a file is opened if the process may read it", "[rights]") {
   const Result<Input> refused = opens(closed);
   REQUIRE(!refused);
   CHECK(refused.error().code == Errc::refused);
-  CHECK(refused.error().message ==
+  CHECK(refused.error().message() ==
         "cannot open " + closed + ": process " + std::to_string(child.pid()) + " may not read it");
   CHECK(!opens(file_with(directory, "write", 0200, kOther, kOther)));
   CHECK(!opens(file_with(directory, "other", 0600, kOther + 1, 0)));
@@ -156,7 +156,7 @@ TEST_CASE("other threads keep their rights meanwhile", "[rights]") {
   bool is_readable = false;
   const Result<void> done = ProcessRights::of(child.directory())->with([&]() -> Result<void> {
     // Begun before: a thread inherits the rights of the one that begins it.
-    if (Input::open(closed)) return Failure({Errc::internal, "open to all", 0, {}});
+    if (Input::open(closed)) return Failure(Error::told(Errc::internal, "open to all"));
     return {};
   });
   REQUIRE(done);

@@ -236,12 +236,12 @@ TEST_CASE("a stream is read to its end, up to a maximum", "[hostile]") {
   CHECK(endless.error().code == Errc::too_large);
   const StreamCheck refuse = [](std::string_view begin) -> Result<StreamStart> {
     if (begin.size() < 100'000) return StreamStart::undecided;
-    return Failure({Errc::unsupported, std::to_string(begin.size()), 0, {}});
+    return Failure(Error::unsupported(std::to_string(begin.size())));
   };
   const Result<Input> refused = Input::open("/dev/zero", {.check_start = &refuse});
   REQUIRE(!refused);
   CHECK(refused.error().code == Errc::unsupported);
-  CHECK(std::stoul(refused.error().message) < 1'000'000);
+  CHECK(std::stoul(refused.error().message()) < 1'000'000);
   // Lines that begin like entries by chance, as one in a few MiB of random bytes does.
   for (const std::string_view line : {"1 2 \x01\n", "\x02\n1 2 \xff\n", "3,4,a\x1b[m\xc3\n"}) {
     CHECK(check_map_start()(line) == StreamStart::undecided);

@@ -188,7 +188,7 @@ TEST_CASE("a name is truncated between characters and between escapes", "[traps]
 TEST_CASE("a relative map directory is not below the process's root", "[traps]") {
   const Result<Input> input = find_process_map(::getpid(), {.tmp = "no-such-directory"});
   REQUIRE(!input);
-  CHECK(input.error().message.find("/root") == std::string::npos);
+  CHECK(input.error().message().find("/root") == std::string::npos);
 }
 
 TEST_CASE("portable output avoids what other readers misread", "[traps]") {

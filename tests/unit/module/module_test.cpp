@@ -164,7 +164,7 @@ TEST_CASE("a file that is not ELF is an error with its reason", "[module]") {
     const auto module = Module::open(Input::from_text(std::move(text), "x"));
     REQUIRE_FALSE(module);
     CHECK(module.error().code == Errc::bad_format);
-    return module.error().message;
+    return module.error().message();
   };
   const std::string whole = ElfBytes().text();
   CHECK(why("") == "x is not an ELF file: it does not begin with \\x7fELF");

@@ -178,7 +178,7 @@ TEST_CASE("a file that is not a recording is refused with a reason", "[perfdata]
     const auto opened = Recording::open(Input::from_text(std::move(text), "x"));
     REQUIRE(!opened);
     CHECK(opened.error().code == Errc::bad_format);
-    return opened.error().message;
+    return opened.error().message();
   };
   CHECK(refusal("") == "x is not a recording: it has no header of a perf recording");
   CHECK(refusal(good.substr(0, 12)) == "x is not a recording: it ends within its header");

@@ -134,7 +134,7 @@ TEST_CASE("a file that was replaced or changed since the search is not removed",
   const auto removed = garbage.remove(garbage.files()[0]);
   REQUIRE_FALSE(removed);
   CHECK(removed.error().code == Errc::refused);
-  CHECK(removed.error().message.ends_with("it has changed"));
+  CHECK(removed.error().message().ends_with("it has changed"));
   CHECK(world.has("perf-7.map"));
 }
 

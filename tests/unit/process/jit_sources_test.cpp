@@ -96,7 +96,7 @@ TEST_CASE("a map that is older than its process is refused", "[jit][hostile]") {
   const auto process = ProcSource::open(42, world.planted.roots());
   const auto sources = JitSources::find(**process, {world.planted.roots()});
   REQUIRE((*sources)->refused().size() == 1);
-  CHECK((*sources)->refused()[0].message.ends_with("it is older than the process"));
+  CHECK((*sources)->refused()[0].message().ends_with("it is older than the process"));
   world.planted.append(kMap, "2000 10 new\n");
   world.refresh();
   CHECK(world.name_at(0x2000) == "new");

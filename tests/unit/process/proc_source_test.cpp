@@ -37,7 +37,7 @@ std::string outcome(const Result<std::optional<T>>& seen) {
     case Errc::not_found: return "not found";
     case Errc::too_large: return "too large";
     case Errc::bad_format: return "bad format";
-    default: return "error " + seen.error().message;
+    default: return "error " + seen.error().message();
   }
 }
 

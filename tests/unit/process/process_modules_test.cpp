@@ -42,7 +42,7 @@ ProcSource opened(const PlantedProcess& planted) {
 }
 
 std::string function_of(const Result<std::shared_ptr<const Module>>& module) {
-  if (!module) return module.error().message;
+  if (!module) return module.error().message();
   const auto symbol = (*module)->find_symbol(0x1000);
   return std::string(symbol ? symbol->name : "no symbol");
 }

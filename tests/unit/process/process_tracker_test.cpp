@@ -168,10 +168,10 @@ TEST_CASE("find_pid() calls the callback for an unknown pid, once", "[tracker]")
   const auto nothing = [](ProcessTracker&, pid_t) { return Result<void>(); };
   CHECK(*tracker.find_pid(8, nothing) == nullptr);
   const auto failure = [](ProcessTracker&, pid_t) -> Result<void> {
-    return Failure({Errc::io, "no", 0, {}});
+    return Failure(Error::io("no"));
   };
   REQUIRE(!tracker.find_pid(8, failure));
-  CHECK(tracker.find_pid(8, failure).error().message == "no");
+  CHECK(tracker.find_pid(8, failure).error().message() == "no");
 }
 
 TEST_CASE("forget_before() drops the history before a time", "[tracker]") {

@@ -23,7 +23,7 @@ constexpr pid_t kPid = 7;
 /// Files by name: an ELF file with one function at 0x1000, a text file, an unreadable file.
 Result<std::shared_ptr<const Module>> open_test_module(const Region& region, const ProcSource*) {
   const std::string& name = region.file->name;
-  if (name == "/lib/secret.so") return Failure(system_error("cannot open " + name, EACCES));
+  if (name == "/lib/secret.so") return Failure(system_error("cannot open", name, EACCES));
   const bool is_elf = name.find(".so") != name.npos || region.file->kind == RegionKind::vdso;
   ElfBytes elf;
   const std::string bytes =
@@ -178,7 +178,7 @@ TEST_CASE("each address without a name has a reason", "[symbolizer]") {
   symbolizer.find_all(kPid, twice, answers);
   symbolizer.find_all(kPid, twice, answers);
   REQUIRE(symbolizer.failures().size() == 1);
-  CHECK(symbolizer.failures()[0].message.starts_with("cannot open /lib/secret.so"));
+  CHECK(symbolizer.failures()[0].message().starts_with("cannot open /lib/secret.so"));
 }
 
 TEST_CASE("a file from another tree is accepted only if its build id matches", "[symbolizer]") {

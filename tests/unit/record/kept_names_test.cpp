@@ -286,7 +286,8 @@ TEST_CASE("a file in the same /tmp is that of the process that wrote it", "[reco
     CHECK(shared.keep() == 0);
     REQUIRE(shared.keeper.failures().size() == 1);
     const std::string why = other + " wrote it at the same time, each as process 3 of its pid";
-    CHECK(shared.keeper.failures()[0].message.starts_with("cannot use " + shared.map + ": " + why));
+    CHECK(
+        shared.keeper.failures()[0].message().starts_with("cannot use " + shared.map + ": " + why));
     REQUIRE(missing.size() == 2);
     CHECK(missing[0].source == shared.map);
     CHECK(missing[0].why.starts_with(why));

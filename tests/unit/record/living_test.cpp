@@ -101,12 +101,12 @@ class Sleeper : public Child {
 
 std::string jvm_answer(pid_t pid, std::chrono::milliseconds max_wait = kHang) {
   const Result<void> asked = ask_jvm_for_map(pid, {}, max_wait);
-  return asked ? "done" : asked.error().message;
+  return asked ? "done" : asked.error().message();
 }
 
 std::string dotnet_answer(pid_t pid, bool on = true, std::chrono::milliseconds max_wait = kHang) {
   const Result<void> asked = switch_dotnet_names(pid, on, {}, max_wait);
-  return asked ? "done" : asked.error().message;
+  return asked ? "done" : asked.error().message();
 }
 
 /// The last bytes of a text, as many as in the expected end.

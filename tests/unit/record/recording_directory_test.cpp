@@ -21,7 +21,7 @@ using test::Scratch;
 
 std::string why_not(const std::string& path) {
   const Result<RecordingDirectory> directory = RecordingDirectory::create(path);
-  return directory ? "" : directory.error().message;
+  return directory ? "" : directory.error().message();
 }
 
 mode_t mode_of(const std::string& path) {
@@ -163,7 +163,7 @@ TEST_CASE("a directory that was replaced is left alone", "[record]") {
   const std::string path = std::filesystem::canonical(scratch.path()).string();
   const Result<void> checked = directory->check();
   REQUIRE_FALSE(checked);
-  CHECK(checked.error().message ==
+  CHECK(checked.error().message() ==
         path + "/rec is no longer the directory that was made: the recording is in " + path +
             "/moved");
   CHECK(directory->write("perf-1.map", "1000 10 f\n"));

@@ -9,7 +9,7 @@ namespace {
 
 std::string text_of(std::string_view json) {
   const Result<MapText> map = map_text_from_json(json);
-  return map ? map->text : "error: " + map.error().message;
+  return map ? map->text : "error: " + map.error().message();
 }
 
 std::string name_of(std::string_view json_name) {
@@ -125,7 +125,7 @@ TEST_CASE("errors have the line and column of the end of the value", "[json]") {
   const Result<MapText> map = map_text_from_json(c.json);
   REQUIRE_FALSE(map);
   CHECK(map.error().code == Errc::bad_format);
-  CHECK(map.error().message == c.message);
+  CHECK(map.error().message() == c.message);
   CHECK(map.error().where.line == c.line);
   CHECK(map.error().where.column == c.column);
 }
@@ -137,7 +137,7 @@ TEST_CASE("text that is not JSON is refused", "[json]") {
   CAPTURE(json);
   const Result<MapText> map = map_text_from_json(json);
   REQUIRE_FALSE(map);
-  CHECK(map.error().message.starts_with("this is not JSON"));
+  CHECK(map.error().message().starts_with("this is not JSON"));
 }
 
 TEST_CASE("error messages quote only a part of a long value", "[json]") {

@@ -15,7 +15,7 @@ std::string with_files(const std::string& files) {
 
 std::string why(const std::string& json) {
   const auto files = parse_recorded_files(json);
-  return files ? "" : files.error().message;
+  return files ? "" : files.error().message();
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ TEST_CASE("a manifest with another schema or with damage is refused with a messa
   const auto parsed = parse_manifest(c.json);
   REQUIRE_FALSE(parsed);
   CHECK(parsed.error().code == c.code);
-  CHECK(parsed.error().message == c.message);
+  CHECK(parsed.error().message() == c.message);
 }
 
 }  // namespace perfmap::snapshot_json_test

@@ -205,7 +205,7 @@ TEST_CASE("recordings that cannot be normalised name what is missing", "[report]
   const auto why = [](const Recorded& before, const Recorded& after,
                       const ComparisonOptions& options) {
     const auto found = normalize_reports(*before.report, *after.report, options);
-    return found ? "" : found.error().message;
+    return found ? "" : found.error().message();
   };
   CHECK(why(none, one, {}) == "none.data has no samples that pass the filters");
   CHECK(why(one, none, {}) == "none.data has no samples that pass the filters");

@@ -122,6 +122,26 @@ TEST_CASE("a line that V8's file cannot have is marked as inlined from another f
   for (const std::int32_t column : {0, 3, 7, 12, 14, 15, 16, 17, 18, 19, 20, 21}) CHECK(at(column));
   for (const std::int32_t column : {1, 2, 4, 6, 8, 11, 13, 22}) CHECK_FALSE(at(column));
   CHECK(lines(v8, script, 5).back() == script);  // bytes are no columns there
+  // A file that is newer than the dump.
+  const test::DumpBytes bytes =
+      test::DumpBytes()
+          .header(v8)
+          .debug_info(5, 0x1000, {{0x1000, 2, 4, script}, {0x1008, 99, 4, script}})
+          .load(10, 0x1000, "f", std::string(16, 'a'), 1);
+  const std::string dump = scratch.write("jit-1.dump", bytes.text());
+  const auto files = [&] {
+    std::vector<Jitdump> dumps;
+    dumps.emplace_back(Input::open(dump).value());
+    Resolver resolver = resolver_of({}, std::move(dumps));
+    Files found;
+    for (const CodeLine& line : resolver.lines(*resolver.find({0x1000}).found))
+      found.emplace_back(line.file);
+    return found;
+  };
+  CHECK(files() == Files{marked[1], marked[1]});
+  std::filesystem::last_write_time(script,
+                                   std::filesystem::last_write_time(dump) + std::chrono::hours(1));
+  CHECK(files() == Files{script, marked[1]});
   // Files whose lines are not counted.
   for (const std::string& other : {scratch / "link.js", text, scratch / "gone.js", scratch.path(),
                                    std::string("two.js"), std::string("/dev/null")}) {

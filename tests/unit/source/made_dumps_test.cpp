@@ -54,7 +54,7 @@ TEST_CASE("a dump that is made may be as large as allowed, and not a byte larger
     CHECK(same->bytes == made->bytes);
     const Result<JitdumpBytes> refused = make(size - 1);
     REQUIRE(!refused);
-    CHECK(refused.error().message.find("the jitdump would have more than 0 MiB") !=
+    CHECK(refused.error().message().find("the jitdump would have more than 0 MiB") !=
           std::string::npos);
   }
 }
@@ -88,7 +88,7 @@ TEST_CASE("all sources of a command share one limit for dumps that are made", "[
   for (const std::string& second : {json, log}) {
     const auto both = open_sources(std::vector<Source>{{json}, {second}}, options);
     REQUIRE(!both);
-    CHECK(both.error().message.find("all sources together are limited to 1 GiB") !=
+    CHECK(both.error().message().find("all sources together are limited to 1 GiB") !=
           std::string::npos);
   }
 }

@@ -86,7 +86,7 @@ TEST_CASE("copies of ELF files with another size than recorded are not used", "[
   CHECK((*found)->find("/bin/a", "\x01") != nullptr);
   CHECK((*found)->find("/bin/b", "\x02") == nullptr);
   REQUIRE((*found)->damaged().size() == 1);
-  CHECK((*found)->damaged()[0].message ==
+  CHECK((*found)->damaged()[0].message() ==
         "cannot use " + (scratch / "rec/elf-02") +
             ", the copy of /bin/b: it is truncated: 3 of 4 bytes");
 }
@@ -108,9 +108,9 @@ TEST_CASE("a damaged description of a recording is an error that names it", "[so
   two_processes(scratch).write("rec/recording.json", "{");
   const auto files = recorded_files_in(scratch / "rec");
   REQUIRE_FALSE(files);
-  CHECK(files.error().message == "cannot use " + (scratch / "rec") +
-                                     "/recording.json: it is not a JSON object (the "
-                                     "directory can also be read without this file)");
+  CHECK(files.error().message() == "cannot use " + (scratch / "rec") +
+                                       "/recording.json: it is not a JSON object (the "
+                                       "directory can also be read without this file)");
   std::filesystem::remove(scratch / "rec/recording.json");
   std::filesystem::create_symlink("/dev/zero", scratch / "rec/recording.json");
   CHECK_FALSE(recorded_files_in(scratch / "rec"));
@@ -145,7 +145,7 @@ TEST_CASE("a tar archive in the place of a recording is named as one", "[source]
       scratch.write("rec.tar", test::TarBytes().file("perf.data", "PERFILE2").text());
   const auto opened = open_recording_input(path);
   REQUIRE_FALSE(opened);
-  CHECK(opened.error().message == path + " is a tar archive: unpack it first");
+  CHECK(opened.error().message() == path + " is a tar archive: unpack it first");
 }
 
 TEST_CASE("links and special files of a recording directory are not read", "[source]") {
@@ -156,7 +156,7 @@ TEST_CASE("links and special files of a recording directory are not read", "[sou
   REQUIRE(::mkfifo((scratch / "rec/perf-2.map").c_str(), 0600) == 0);
   const auto opened = open_source({scratch / "rec"}, {});
   REQUIRE_FALSE(opened);
-  CHECK(opened.error().message ==
+  CHECK(opened.error().message() ==
         "the recording " + (scratch / "rec") + " has no perf map or jitdump to read");
   // Nor is a directory a recording because of a link.
   std::filesystem::create_directory(scratch / "other");

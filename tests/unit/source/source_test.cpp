@@ -24,7 +24,7 @@ std::string dump_of_one(std::string_view name) {
 class CollectingObserver final : public SourceObserver {
  public:
   void warn(const std::string& message) override { warnings.push_back(message); }
-  void missing(const Error& error) override { absent.push_back(error.message); }
+  void missing(const Error& error) override { absent.push_back(error.message()); }
   std::shared_ptr<void> step(const std::string& what) override {
     steps.push_back(what);
     return nullptr;
@@ -102,7 +102,7 @@ TEST_CASE("a file that cannot be a source is refused with its name", "[source]")
                                                                7) +
                                                        std::string(9, '\0'));
   CHECK(why(elf).code == Errc::bad_format);
-  CHECK(why(elf).message.starts_with(elf + " is "));
+  CHECK(why(elf).message().starts_with(elf + " is "));
   CHECK(why(scratch / "nowhere").code == Errc::not_found);
   const std::string map = scratch.write("map", "1000 10 f\n");
   CHECK(why(map, {.kind = "jitdump"}).code == Errc::bad_format);
@@ -198,7 +198,7 @@ TEST_CASE("a recording is opened by its path, and other files are refused", "[so
   const auto names = open_recording_input(map);
   REQUIRE(!names);
   CHECK(names.error().code == Errc::bad_format);
-  CHECK(names.error().message ==
+  CHECK(names.error().message() ==
         map + " is a perf map, not a recording (perfmap lint, info and resolve read it)");
   CHECK(open_recording_input(scratch.write("text", "neither names nor samples\n")));
   CHECK(!open_recording(scratch / "text"));

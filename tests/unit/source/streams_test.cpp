@@ -11,7 +11,7 @@ namespace perfmap::streams_test {
 namespace {
 
 std::string of_first(const Result<StreamStart>& start) {
-  if (!start) return start.error().message;
+  if (!start) return start.error().message();
   return *start == StreamStart::accepted ? "accepted" : "undecided";
 }
 

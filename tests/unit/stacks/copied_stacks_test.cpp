@@ -83,7 +83,7 @@ std::string stack_of(const CopiedCase& one) {
   const Recording recording = recording_of(b.file({shape}, data, parts));
   StackOptions options;
   options.open_module = [&](const Region&, auto&&...) -> Result<std::shared_ptr<const Module>> {
-    if (!one.file) return Failure(Error{Errc::not_found, "no file", 0, {}});
+    if (!one.file) return Failure(Error::not_found("no file"));
     return Module::open(Input::from_text(ElfBytes(*one.file).text(), "/bin/program"));
   };
   StackReader reader(recording, std::move(options));

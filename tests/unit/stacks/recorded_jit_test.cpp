@@ -145,7 +145,7 @@ TEST_CASE("of the jitdumps that a recorded process had mapped, the first ones ar
   paths.push_back(last);
   CHECK(world.find(recording, paths) == nullptr);
   REQUIRE(world.refused.others.size() == 1);
-  CHECK(world.refused.others[0].message ==
+  CHECK(world.refused.others[0].message() ==
         "process 42 had mapped more than 64 jitdumps: only the first ones are read");
 }
 
@@ -175,7 +175,7 @@ TEST_CASE("a guess requires each of its conditions", "[owners]") {
   }
   CHECK(world.find(recording) == nullptr);
   REQUIRE(world.refused.foreign.size() + world.refused.others.size() == 1);
-  CHECK((world.refused.foreign.empty() ? world.refused.others[0].message
+  CHECK((world.refused.foreign.empty() ? world.refused.others[0].message()
                                        : world.refused.foreign[0].why) == why);
 }
 
@@ -258,7 +258,7 @@ TEST_CASE("open_recorded_dump() applies the same rules", "[owners]") {
   const auto refused = open(kPid, at(-20), path);
   REQUIRE(!refused);
   CHECK(refused.error().code == Errc::refused);
-  CHECK(refused.error().message.ends_with(
+  CHECK(refused.error().message().ends_with(
       "and was not used: it has 2 names (hard links), and another user may have made one of them"));
   CHECK(world.refused.foreign.size() == 1);
 }
@@ -286,7 +286,7 @@ TEST_CASE("a snapshot gives only the files of its own process", "[owners]") {
     recorded.since = at(-10);
     CHECK(find(recorded, {}) == nullptr);
     REQUIRE(world.refused.others.size() == 1);
-    CHECK(world.refused.others[0].message.ends_with("is another process with the same pid"));
+    CHECK(world.refused.others[0].message().ends_with("is another process with the same pid"));
   }
   CHECK(find(recorded, {}) == nullptr);
 }

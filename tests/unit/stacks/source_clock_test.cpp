@@ -47,7 +47,7 @@ TEST_CASE("CLOCK_MONOTONIC times are used for dumps; with other clocks dumps are
   CHECK(clock.at(7, with_clock({}), parents) == Timeline::kEnd);
   CHECK(clock.at(7, with_clock({}), sources(false)) == Timeline::kEnd);
   REQUIRE(clock.failure());
-  CHECK(clock.failure()->message.ends_with("perf record -k mono'"));
+  CHECK(clock.failure()->message().ends_with("perf record -k mono'"));
 }
 
 TEST_CASE("a dump whose times are 0 can be used with any clock", "[stacks]") {

@@ -43,7 +43,7 @@ StackOptions::FindJit counted(StackOptions::FindJit find, int& count) {
 
 /// The only ELF file is /bin/program.
 Result<std::shared_ptr<const Module>> open_program(const Region& region, const ProcSource*) {
-  if (region.file->name != "/bin/program") return Failure({Errc::bad_format, "no ELF file", 0, {}});
+  if (region.file->name != "/bin/program") return Failure(Error::bad_format("no ELF file"));
   return Module::open(Input::from_text(ElfBytes().text(), "/bin/program"));
 }
 

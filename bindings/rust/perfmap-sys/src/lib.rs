@@ -41,6 +41,36 @@ pub const PERFMAP_E_REFUSED: i32 = 6;
 pub const PERFMAP_E_TOO_LARGE: i32 = 7;
 pub const PERFMAP_E_NO_MEMORY: i32 = 8;
 pub const PERFMAP_E_INTERNAL: i32 = 9;
+
+pub const PERFMAP_REASON_OTHER: i32 = 0;
+pub const PERFMAP_REASON_SYSTEM: i32 = 1;
+pub const PERFMAP_REASON_NOT_REGULAR: i32 = 2;
+pub const PERFMAP_REASON_SYMBOLIC_LINK: i32 = 3;
+pub const PERFMAP_REASON_KERNEL_FILE: i32 = 4;
+pub const PERFMAP_REASON_HARD_LINKS: i32 = 5;
+pub const PERFMAP_REASON_FOREIGN_OWNER: i32 = 6;
+pub const PERFMAP_REASON_OLDER_THAN_PROCESS: i32 = 7;
+pub const PERFMAP_REASON_OTHER_PROCESS: i32 = 8;
+pub const PERFMAP_REASON_OTHER_FILE: i32 = 9;
+pub const PERFMAP_REASON_OTHER_BUILD: i32 = 10;
+pub const PERFMAP_REASON_DELETED: i32 = 11;
+pub const PERFMAP_REASON_PRIVATE: i32 = 12;
+pub const PERFMAP_REASON_REPLACED: i32 = 13;
+pub const PERFMAP_REASON_TRUNCATED: i32 = 14;
+pub const PERFMAP_REASON_CHANGED: i32 = 15;
+pub const PERFMAP_REASON_TOO_LARGE: i32 = 16;
+pub const PERFMAP_REASON_TOO_MANY: i32 = 17;
+pub const PERFMAP_REASON_EXISTS: i32 = 18;
+pub const PERFMAP_REASON_IS_INPUT: i32 = 19;
+pub const PERFMAP_REASON_NO_PROCESS: i32 = 20;
+pub const PERFMAP_REASON_PROCESS_ENDED: i32 = 21;
+pub const PERFMAP_REASON_OTHER_KIND: i32 = 22;
+pub const PERFMAP_REASON_NOT_OF_KIND: i32 = 23;
+pub const PERFMAP_REASON_NOT_INSTALLED: i32 = 24;
+pub const PERFMAP_REASON_FORBIDDEN: i32 = 25;
+pub const PERFMAP_REASON_HIDDEN_ADDRESSES: i32 = 26;
+pub const PERFMAP_REASON_UNREACHABLE: i32 = 27;
+pub const PERFMAP_REASON_UNSUITABLE: i32 = 28;
 pub const PERFMAP_LAYOUT_STRUCT: i32 = 0;
 pub const PERFMAP_LAYOUT_SIGNED: i32 = 1;
 pub const PERFMAP_LAYOUT_UNSIGNED: i32 = 2;
@@ -145,6 +175,8 @@ c_structs! {
         pub sys_errno: i32,
         pub offset: u64,
         pub message: [c_char; 256],
+        pub reason: i32,
+        pub path: [c_char; 256],
     }
     pub struct perfmap_layout {
         pub record: *const c_char,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr};
 use std::fmt;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use perfmap_sys as sys;
 
@@ -39,6 +39,82 @@ impl Status {
     }
 }
 
+/// What exactly failed; `perfmap_reason` in `perfmap_writer.h` has the meanings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum Reason {
+    Other,
+    System,
+    NotRegular,
+    SymbolicLink,
+    KernelFile,
+    HardLinks,
+    ForeignOwner,
+    OlderThanProcess,
+    OtherProcess,
+    OtherFile,
+    OtherBuild,
+    Deleted,
+    Private,
+    Replaced,
+    Truncated,
+    Changed,
+    TooLarge,
+    TooMany,
+    Exists,
+    IsInput,
+    NoProcess,
+    ProcessEnded,
+    OtherKind,
+    NotOfKind,
+    NotInstalled,
+    Forbidden,
+    HiddenAddresses,
+    Unreachable,
+    Unsuitable,
+}
+
+impl Reason {
+    /// In the order of their numbers.
+    const ALL: [Reason; 29] = [
+        Reason::Other,
+        Reason::System,
+        Reason::NotRegular,
+        Reason::SymbolicLink,
+        Reason::KernelFile,
+        Reason::HardLinks,
+        Reason::ForeignOwner,
+        Reason::OlderThanProcess,
+        Reason::OtherProcess,
+        Reason::OtherFile,
+        Reason::OtherBuild,
+        Reason::Deleted,
+        Reason::Private,
+        Reason::Replaced,
+        Reason::Truncated,
+        Reason::Changed,
+        Reason::TooLarge,
+        Reason::TooMany,
+        Reason::Exists,
+        Reason::IsInput,
+        Reason::NoProcess,
+        Reason::ProcessEnded,
+        Reason::OtherKind,
+        Reason::NotOfKind,
+        Reason::NotInstalled,
+        Reason::Forbidden,
+        Reason::HiddenAddresses,
+        Reason::Unreachable,
+        Reason::Unsuitable,
+    ];
+
+    pub(crate) fn of(reason: i32) -> Self {
+        let known = usize::try_from(reason).ok().and_then(|number| Self::ALL.get(number));
+        known.copied().unwrap_or(Reason::Other)
+    }
+}
+
 /// A function of the library failed.
 #[derive(Clone, Debug)]
 pub struct Error {
@@ -46,6 +122,8 @@ pub struct Error {
     errno: i32,
     offset: u64,
     message: String,
+    reason: Reason,
+    path: PathBuf,
 }
 
 /// A result with an [`Error`].
@@ -67,18 +145,45 @@ impl Error {
         self.offset
     }
 
-    pub(crate) fn new(status: Status, message: impl Into<String>) -> Self {
-        Error { status, errno: 0, offset: 0, message: message.into() }
+    /// What exactly failed.
+    pub fn reason(&self) -> Reason {
+        self.reason
     }
 
-    /// Of a function that fails with errno.
-    pub(crate) fn last_os_error() -> Self {
-        let error = io::Error::last_os_error();
+    /// The file that the error is about; empty if none.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn new(status: Status, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Error { status, errno: 0, offset: 0, message, reason: Reason::Other, path: PathBuf::new() }
+    }
+
+    fn of(status: sys::perfmap_status, error: &sys::perfmap_error) -> Self {
+        // SAFETY: the library ends both texts with a NUL; without a call they are zeros.
+        let text = |chars: &[std::ffi::c_char; 256]| unsafe { CStr::from_ptr(chars.as_ptr()) };
         Error {
-            status: Status::Io,
-            errno: error.raw_os_error().unwrap_or(0),
-            offset: 0,
-            message: error.to_string(),
+            status: Status::of(status),
+            errno: error.sys_errno,
+            offset: error.offset,
+            message: text(&error.message).to_string_lossy().into_owned(),
+            reason: Reason::of(error.reason),
+            path: PathBuf::from(OsStr::from_bytes(text(&error.path).to_bytes())),
+        }
+    }
+
+    /// Of the last function of the process's map that failed in this thread.
+    pub(crate) fn last_of_state() -> Self {
+        let system = io::Error::last_os_error(); // before anything else changes errno
+        let mut error = sys::perfmap_error::default();
+        // SAFETY: the struct has its size.
+        match unsafe { sys::perfmap_state_last_error(&mut error) } {
+            sys::PERFMAP_OK => Error {
+                errno: system.raw_os_error().unwrap_or(0),
+                ..Error::new(Status::Io, system.to_string())
+            },
+            status => Error::of(status, &error),
         }
     }
 }
@@ -107,16 +212,7 @@ pub(crate) fn check(
     let mut error = sys::perfmap_error::default();
     match call(&mut error) {
         sys::PERFMAP_OK => Ok(()),
-        status => {
-            // SAFETY: the library ends the message with a NUL; without a call it is zeros.
-            let message = unsafe { CStr::from_ptr(error.message.as_ptr()) };
-            Err(Error {
-                status: Status::of(status),
-                errno: error.sys_errno,
-                offset: error.offset,
-                message: message.to_string_lossy().into_owned(),
-            })
-        }
+        status => Err(Error::of(status, &error)),
     }
 }
 

@@ -32,7 +32,7 @@ mod writer;
 mod process;
 
 pub use callback::OnFull;
-pub use error::{Error, Result, Status};
+pub use error::{Error, Reason, Result, Status};
 pub use name::{decode_name, DecodedName};
 #[cfg(feature = "profile")]
 pub use process::{resolve, AddressName, Detail, NoName, SourceFrame, Tracker};

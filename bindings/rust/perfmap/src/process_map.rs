@@ -44,13 +44,9 @@ pub struct Options {
 }
 
 fn done(answer: sys::c_int) -> Result<()> {
-    let error = Error::last_os_error(); // before anything else changes errno
+    let done = if answer == 0 { Ok(()) } else { Err(Error::last_of_state()) };
     resume_panic();
-    if answer == 0 {
-        Ok(())
-    } else {
-        Err(error)
-    }
+    done
 }
 
 /// Sets the options, before the first entry or after [`close`]: else `EBUSY`.

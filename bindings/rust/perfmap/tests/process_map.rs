@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use perfmap::process_map::{self, Options, Start};
-use perfmap::{ForkPolicy, NamePolicy, Status};
+use perfmap::{ForkPolicy, NamePolicy, Reason, Status};
 
 const EBUSY: i32 = 16;
 const EFBIG: i32 = 27;
@@ -25,7 +25,8 @@ fn the_process_s_own_map() {
     assert_eq!(scratch.text(&name), "7f0000001000 40 jit::add\n");
     assert_eq!(process_map::began_with(), Start::Made);
     let busy = process_map::configure(Options::default()).unwrap_err();
-    assert_eq!((busy.errno(), busy.status()), (EBUSY, Status::Io));
+    assert_eq!((busy.errno(), busy.status(), busy.reason()), (EBUSY, Status::Io, Reason::System));
+    assert!(busy.path().ends_with(&name), "{:?}", busy.path());
     assert_eq!(process_map::write(1, 1, "a\0b").unwrap_err().status(), Status::InvalidArgument);
     process_map::set_fork_policy(ForkPolicy::Off).unwrap();
 
