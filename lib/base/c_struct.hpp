@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstring>
 
+#include "perfmap_writer.h"
+
 /// Structs that cross the C interface; each begins with struct_size. Needs libc alone.
 
 namespace perfmap::capi {
@@ -13,6 +15,9 @@ namespace perfmap::capi {
 /// specialize this with its former size; copy_in() then reads the new members as 0.
 template <class T>
 inline constexpr std::size_t kLeastSize = sizeof(T);
+
+template <>
+inline constexpr std::size_t kLeastSize<perfmap_error> = offsetof(perfmap_error, reason);
 
 /// False if the caller has forgotten struct_size. No struct at all is complete.
 template <class T>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // The sentences of errors, each in one place.
-#include <algorithm>
 #include <system_error>
 
 #include "perfmap/types.hpp"

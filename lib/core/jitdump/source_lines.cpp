@@ -16,8 +16,6 @@ struct Script {
   std::vector<bool> positions;       // by byte
 };
 
-constexpr std::size_t kMaxLines = std::size_t{4} << 20;
-
 bool is_in_word(char c) noexcept { return is_word(c) || c == '$'; }
 
 Script read_script(std::string_view text) {
@@ -35,7 +33,7 @@ Script read_script(std::string_view text) {
                                (!is_between && !(is_in_word(before) && is_in_word(c))));
     before = c;
     if (c == '\n') script.lines.push_back(static_cast<std::uint32_t>(script.positions.size()));
-    if (script.lines.size() > kMaxLines) return {};
+    if (script.lines.size() > 4'000'000) return {};
   }
   return script;
 }
@@ -46,11 +44,11 @@ bool is_outside(const CodeLine& line, const Script& script) noexcept {
   const auto number = static_cast<std::size_t>(line.line);
   if (number > script.lines.size()) return true;
   const std::size_t begin = script.lines[number - 1];
-  const bool is_last = number == script.lines.size();
-  const std::size_t end = is_last ? script.positions.size() : script.lines[number] - 1;
+  const auto next =
+      number < script.lines.size() ? script.lines[number] : script.positions.size() + 1;
   if (line.column <= 0) return false;
   const std::size_t at = begin + static_cast<std::size_t>(line.column) - 1;
-  return at > end || (at < end && !script.positions[at]);
+  return at >= next || (at + 1 < next && !script.positions[at]);
 }
 
 }  // namespace

@@ -318,9 +318,8 @@ class Injection {
     const std::uint64_t written = write_records(out, problems);
     const bool was_truncated = recording_.input().was_truncated();
     if (written != size || was_truncated) {
-      return Failure(Error::io(recording_.input().name() +
-                               (was_truncated ? " was truncated" : " changed") +
-                               " while it was read"));
+      const Reason reason = was_truncated ? Reason::truncated : Reason::changed;
+      return Failure(Error::of(reason, recording_.input().name()));
     }
     file.write_end(size, out);
     Result<void> done = out.flush();
