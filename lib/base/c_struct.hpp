@@ -16,6 +16,7 @@ namespace perfmap::capi {
 template <class T>
 inline constexpr std::size_t kLeastSize = sizeof(T);
 
+/// Without `reason` and `path`, as programs declare it that do not include the header.
 template <>
 inline constexpr std::size_t kLeastSize<perfmap_error> = offsetof(perfmap_error, reason);
 

@@ -84,8 +84,8 @@ WriterMessage copy_message(const char* from, const char* to, int sys_errno) noex
     return make(PERFMAP_E_INVALID_ARGUMENT, EINVAL,
                 "cannot copy %s: it is the same file, or not a regular file", from);
   }
-  WriterMessage made = message_of("", to, sys_errno);
-  const WriterMessage reason = made;
+  const WriterMessage reason = message_of("", to, sys_errno);
+  WriterMessage made = message_of("cannot copy", from, sys_errno);
   std::snprintf(made.text, sizeof made.text, "cannot copy %s to%.*s", from,
                 static_cast<int>(sizeof made.text / 2), reason.text);
   return made;

@@ -2,6 +2,7 @@
 /* Uses every function of perfmap.h; compiled as strict C99. Run in a separate directory. */
 #include <errno.h>
 #include <perfmap.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,24 @@
 #include "check.h"
 
 static perfmap_error error = {.struct_size = sizeof(perfmap_error)};
+
+/* A caller whose perfmap_error ends before `reason`. */
+static void use_former_error(void) {
+  perfmap_error former = {.struct_size = offsetof(perfmap_error, reason)};
+  perfmap_timeline* timeline = NULL;
+  perfmap_writer* writer = NULL;
+  former.reason = -7;
+  CHECK(perfmap_writer_open("no/such/directory.map", NULL, &writer, &former) ==
+        PERFMAP_E_NOT_FOUND);
+  CHECK(strstr(former.message, "no/such/directory.map") != NULL);
+  former.message[0] = '\0';
+  CHECK(perfmap_timeline_open("no/such/file", &timeline, &former) == PERFMAP_E_NOT_FOUND);
+  CHECK(strstr(former.message, "no/such/file") != NULL);
+  CHECK(former.reason == -7 && former.path[0] == '\0');
+  CHECK(former.struct_size == offsetof(perfmap_error, reason));
+  former.struct_size -= 1;
+  CHECK(perfmap_timeline_open("no/such/file", &timeline, &former) == PERFMAP_E_INVALID_ARGUMENT);
+}
 
 static void use_mapped_writer(void) {
   perfmap_writer* writer = NULL;
@@ -266,6 +285,7 @@ static void use_names(void) {
 
 int main(void) {
   CHECK(strcmp(perfmap_version(), PERFMAP_EXPECTED_VERSION) == 0);
+  use_former_error();
   for (int status = PERFMAP_OK; status <= PERFMAP_E_INTERNAL; ++status) {
     const char* const text = perfmap_status_text((perfmap_status)status);
     CHECK(text != NULL && strlen(text) != 0);

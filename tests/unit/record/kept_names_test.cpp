@@ -292,7 +292,7 @@ TEST_CASE("a file in the same /tmp is that of the process that wrote it", "[reco
     CHECK(missing[0].source == shared.map);
     CHECK(missing[0].why.starts_with(why));
     CHECK(missing[0].pid + missing[1].pid == 42 + shared.later);
-    // It names code of both, but nobody can use it any more.
+    // It has names of both processes, and both have ended.
     CHECK(shared.removed(shared.keeper.refused()) == std::vector{shared.map});
   }
 }

@@ -150,6 +150,34 @@ TEST_CASE("a line that V8's file cannot have is marked as inlined from another f
   }
 }
 
+TEST_CASE("scripts that are empty, torn, too long or too large", "[resolver]") {
+  const test::Scratch scratch;
+  const auto marks = [](const std::string& file, std::int32_t line, std::int32_t column) {
+    const test::DumpBytes bytes = test::DumpBytes()
+                                      .header({.pad1 = JitdumpHeader::kV8Padding})
+                                      .debug_info(5, 0x1000, {{0x1000, line, column, file}})
+                                      .load(10, 0x1000, "f", "aaaa", 1);
+    Resolver resolver = resolver_of({}, {test::dump_of(bytes.text())});
+    return resolver.lines(*resolver.find({0x1000}).found).front().file == kInlinedFromAnotherFile;
+  };
+  const std::string empty = scratch.write("empty.js", "");
+  CHECK_FALSE(marks(empty, 1, 1));
+  CHECK(marks(empty, 1, 2));
+  CHECK(marks(empty, 2, 0));
+  const std::string torn = scratch.write("torn.js", "one\ntwo");
+  CHECK_FALSE(marks(torn, 2, 4));
+  CHECK(marks(torn, 2, 5));
+  CHECK(marks(torn, 3, 0));
+  CHECK(marks(torn, INT32_MAX, INT32_MAX));
+  CHECK_FALSE(marks(torn, INT32_MIN, INT32_MIN));
+  // Not used, so that nothing is known about their lines.
+  const std::string many = scratch.write("many.js", std::string(4'000'001, '\n'));
+  CHECK_FALSE(marks(many, 5'000'000, 0));
+  const std::string large = scratch.write("large.js", "one\n");
+  std::filesystem::resize_file(large, SourceLines::kMaxBytes + 1);
+  CHECK_FALSE(marks(large, 5'000'000, 0));
+}
+
 TEST_CASE("a dump's contents at a given time are converted to a map", "[resolver]") {
   Diagnostics problems(1);
   const Timeline timeline(test::dump_of(kTwoTimes), problems);
